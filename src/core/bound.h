@@ -1,0 +1,42 @@
+// The error that a user allows, as text and as a value; and how it becomes the absolute bound of one operand.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace laconic {
+
+/// What the number of a Bound means.
+enum class BoundKind : std::uint8_t {
+  lossless = 0,
+  absolute = 1,  ///< |error| <= value
+  relative = 2,  ///< |error| <= value * (max - min of the finite input values, over all ranks)
+  psnr = 3,      ///< peak signal to noise ratio of at least `value` dB, peak = range
+  ratio = 4,     ///< fixed ratio; the error is reported, not promised (no codec offers it yet)
+};
+
+/// Whom the bound is promised to: each element of the result (default), or each operand as the papers state theirs.
+enum class BoundScope : std::uint8_t { result = 0, operand = 1 };
+
+/// Text form, everywhere (environment, command line, API): `1e-3`, `1e-4rel`, `80dB`, `lossless`, `10x`, each optionally
+/// preceded by `operand:`. `0` means lossless.
+struct Bound {
+  BoundKind kind = BoundKind::lossless;
+  BoundScope scope = BoundScope::result;
+  double value = 0;
+
+  /// Throws Error(invalid_argument) whose text shows the input and the position that is wrong.
+  static Bound parse(std::string_view text);
+  [[nodiscard]] std::string to_string() const;
+
+  [[nodiscard]] bool needs_range() const { return kind == BoundKind::relative || kind == BoundKind::psnr; }
+
+  /// The absolute bound this stands for, given range = max - min of the finite values (0 where there are none). 0 means
+  /// lossless. Throws Error(unsupported) for `ratio`. PSNR: sqrt(3) * range * 10^(-dB/20), the uniform error of that rms.
+  [[nodiscard]] double absolute_for(double range) const;
+
+  friend bool operator==(const Bound&, const Bound&) = default;
+};
+
+}  // namespace laconic

@@ -1,0 +1,63 @@
+// The self-describing unit that travels or is stored: header, table of chunk sizes, slice chunks, CRC-32C.
+// docs/format.md describes every bit. Everything here is thread safe; nothing keeps state between calls.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "codec/grid.h"
+#include "core/array.h"
+
+namespace laconic::frame {
+
+using Bytes = std::span<const std::uint8_t>;
+using MutBytes = std::span<std::uint8_t>;
+
+/// Values in a chunk, the unit of random access and pipelining (the last one of a frame may be shorter).
+inline constexpr std::size_t chunk_values = 2048;
+
+/// Fixed-size head of every frame; enough to size a receive buffer.
+inline constexpr std::size_t header_bytes = 48;
+
+struct Header {
+  Grid grid;
+  std::uint64_t count = 0;          ///< elements
+  std::uint32_t operands = 1;       ///< how many arrays were summed into this frame
+  std::uint64_t frame_bytes = 0;    ///< whole frame, header included
+
+  [[nodiscard]] std::uint64_t chunks() const { return (count + chunk_values - 1) / chunk_values; }
+};
+
+/// Most bytes that encoding `count` elements can take: at most 1.02 * raw + 64.
+std::size_t capacity(DType dtype, std::size_t count);
+
+/// Most bytes of a sum of frames (add, encode_add): elements that no grid integer can hold travel as exact expansions.
+std::size_t sum_capacity(DType dtype, std::size_t count);
+
+/// Encodes x on grid (grid.dtype must equal x.dtype) into out (at least capacity bytes, else Error(too_small)).
+/// Returns the frame's bytes. The bytes do not depend on the SIMD target or on threads.
+std::size_t encode(ConstArray x, const Grid& grid, MutBytes out, int threads = 1);
+
+/// Reads the first header_bytes only (magic, version, plausibility). Throws Error(corrupt).
+Header peek(Bytes head);
+
+/// Validates the whole frame: header, sizes, table, checksum. Throws Error(corrupt) that says what is wrong.
+Header check(Bytes frame);
+
+/// Decodes a whole frame into out (out.dtype and out.count must match the header: Error(invalid_argument)). Validates first.
+void decode(Bytes frame, MutArray out, int threads = 1);
+
+/// Random access: decodes chunks [first, first + n) of a frame into out, whose count must be the values in them.
+/// `verified` skips check(): for a caller that has already called it on these very bytes.
+void decode_chunks(Bytes frame, std::uint64_t first, std::uint64_t n, MutArray out, bool verified = false);
+
+/// out = a + b on the grid, without going through floating point. Same points, count and dtype required
+/// (Error(mismatch)). out must hold sum_capacity and overlap neither operand. Returns the frame's bytes.
+std::size_t add(Bytes a, Bytes b, MutBytes out, int threads = 1);
+
+/// out = encode(x) + b in one pass: the step of a reduction that meets the local operand.
+/// The grid is b's; x.count and x.dtype must match.
+std::size_t encode_add(ConstArray x, Bytes b, MutBytes out, int threads = 1);
+
+}  // namespace laconic::frame

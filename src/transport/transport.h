@@ -1,0 +1,62 @@
+// How ranks exchange bytes. Knows nothing of compression; a collective uses nothing else to communicate.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace laconic {
+
+/// One non-blocking operation. Move-only; a destroyed unfinished request is cancelled or completed by its transport.
+class Request {
+ public:
+  /// What a transport keeps for an operation in flight.
+  struct State {
+    virtual ~State() = default;
+    /// True once complete. A receive has stored its byte count in `received`. Throws Error(transport) when it failed.
+    virtual bool test() = 0;
+    virtual void wait() = 0;
+    std::size_t received = 0;
+  };
+
+  Request() = default;
+  explicit Request(std::unique_ptr<State> s) : state_(std::move(s)) {}
+  [[nodiscard]] bool active() const { return state_ != nullptr; }
+  /// Completes (and deactivates) if it can; an inactive request is complete.
+  bool test();
+  void wait();
+  /// Bytes of a completed receive.
+  [[nodiscard]] std::size_t received() const { return received_; }
+
+ private:
+  std::unique_ptr<State> state_;
+  std::size_t received_ = 0;
+};
+
+/// Ranks 0..size-1 of one group. One thread at a time per rank.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int size() const = 0;
+
+  /// Messages between two ranks with the same tag arrive in order. Buffers belong to the transport until complete.
+  /// Any length up to SIZE_MAX; a message longer than the posted buffer is Error(transport) on the receiver.
+  virtual Request isend(std::span<const std::uint8_t> data, int to, int tag) = 0;
+  virtual Request irecv(std::span<std::uint8_t> buffer, int from, int tag) = 0;
+
+  /// The small exact exchange that agrees on metadata: every rank gets every rank's `mine` (same length everywhere),
+  /// ordered by rank, in `all` (size() * mine.size() bytes). Latency-bound: one library call where there is one.
+  virtual void allgather_small(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) = 0;
+
+  /// Lets outstanding operations make progress without waiting (cheap; called between chunks of codec work).
+  virtual void poll() = 0;
+
+  /// For messages: "MPI (Open MPI 4.1.4)", "threads".
+  [[nodiscard]] virtual std::string description() const = 0;
+};
+
+}  // namespace laconic
