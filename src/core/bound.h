@@ -19,8 +19,8 @@ enum class BoundKind : std::uint8_t {
 /// Whom the bound is promised to: each element of the result (default), or each operand as the papers state theirs.
 enum class BoundScope : std::uint8_t { result = 0, operand = 1 };
 
-/// Text form, everywhere (environment, command line, API): `1e-3`, `1e-4rel`, `80dB`, `lossless`, `10x`, each optionally
-/// preceded by `operand:`. `0` means lossless.
+/// Text form, everywhere (environment, command line, API): `1e-3`, `1e-4rel`, `80dB`, `lossless`, `10x`, each
+/// optionally preceded by `operand:`. `0` means lossless.
 struct Bound {
   BoundKind kind = BoundKind::lossless;
   BoundScope scope = BoundScope::result;
@@ -33,7 +33,8 @@ struct Bound {
   [[nodiscard]] bool needs_range() const { return kind == BoundKind::relative || kind == BoundKind::psnr; }
 
   /// The absolute bound this stands for, given range = max - min of the finite values (0 where there are none). 0 means
-  /// lossless. Throws Error(unsupported) for `ratio`. PSNR: sqrt(3) * range * 10^(-dB/20), the uniform error of that rms.
+  /// lossless. Throws Error(unsupported) for `ratio`. PSNR: sqrt(3) * range * 10^(-dB/20), the uniform error of that
+  /// rms.
   [[nodiscard]] double absolute_for(double range) const;
 
   friend bool operator==(const Bound&, const Bound&) = default;

@@ -43,7 +43,8 @@ constexpr bool is_valid(DType t) { return size_of(t) != 0; }
 /// "f32", "f64", "f16", "bf16", "i32", "i64", "u32", "u64"; "?" for a value that is no DType.
 std::string_view name_of(DType t);
 
-/// Accepts the names above, NumPy's ("float32", "<f4", ...) and C's ("float", "double"). Throws Error(invalid_argument).
+/// Accepts the names above, NumPy's ("float32", "<f4", ...) and C's ("float", "double"). Throws
+/// Error(invalid_argument).
 DType parse_dtype(std::string_view text);
 
 }  // namespace laconic

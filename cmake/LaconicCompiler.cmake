@@ -1,0 +1,32 @@
+# Language level, warnings, floating-point rules and sanitizers of every target in the project.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
+endif()
+
+# The encoder promises a bound by computing exactly what the decoder will compute: no fused multiply-add anywhere.
+add_compile_options(-ffp-contract=off)
+add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wcast-qual -Werror)
+
+if(LACONIC_SANITIZE)
+  add_compile_options(-fsanitize=${LACONIC_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${LACONIC_SANITIZE})
+endif()
+
+if(LACONIC_FUZZ AND NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  message(FATAL_ERROR "LACONIC_FUZZ=ON needs clang: configure with -DCMAKE_CXX_COMPILER=clang++")
+endif()
+
+# Stricter still for the library itself; tests and tools are spared the casts.
+function(laconic_strict target)
+  target_compile_options(${target} PRIVATE -Wconversion -Wno-sign-conversion)
+endfunction()
+
+find_package(Threads REQUIRED)

@@ -1,0 +1,85 @@
+# Finds the MPI libraries to build for; each flavour is a binary interface of its own, so each gets its own libraries.
+#   LACONIC_MPI_FLAVOURS             list of what was found: openmpi, mpich
+#   laconic::mpi_<flavour>           imported target: headers and libraries
+#   LACONIC_MPIEXEC_<flavour>        its launcher
+#   LACONIC_MPIEXEC_FLAGS_<flavour>  what the launcher needs before -n on a small machine
+#   LACONIC_MPI_ENV_<flavour>        NAME=value list for the same purpose
+#   LACONIC_MPI_NAME_<flavour>       for messages: "MPICH 5.0.2 (/…/mpicc)"
+set(LACONIC_MPI_FLAVOURS "")
+
+# Asks a compiler wrapper what it would do and makes that an imported target.
+function(_laconic_mpi_target flavour wrapper)
+  execute_process(COMMAND ${wrapper} -show OUTPUT_VARIABLE shown OUTPUT_STRIP_TRAILING_WHITESPACE
+                  ERROR_VARIABLE complaint RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "'${wrapper} -show' failed (${status}): ${complaint}")
+  endif()
+  separate_arguments(words UNIX_COMMAND "${shown}")
+  list(POP_FRONT words)  # the compiler
+  set(includes "")
+  set(links "")
+  foreach(word IN LISTS words)
+    if(word MATCHES "^-I(.+)")
+      list(APPEND includes "${CMAKE_MATCH_1}")
+    elseif(word MATCHES "^-(L|l|Wl,)")
+      list(APPEND links "${word}")
+    endif()
+  endforeach()
+  add_library(laconic::mpi_${flavour} INTERFACE IMPORTED GLOBAL)
+  target_include_directories(laconic::mpi_${flavour} SYSTEM INTERFACE ${includes})
+  target_link_libraries(laconic::mpi_${flavour} INTERFACE ${links})
+  target_compile_definitions(laconic::mpi_${flavour} INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+endfunction()
+
+# mpi.h's own idea of what it is: the wrapper's name promises nothing.
+function(_laconic_mpi_name flavour out)
+  get_target_property(includes laconic::mpi_${flavour} INTERFACE_INCLUDE_DIRECTORIES)
+  find_file(header mpi.h PATHS ${includes} NO_DEFAULT_PATH NO_CACHE)
+  if(NOT header)
+    message(FATAL_ERROR "mpi.h of ${flavour} is in none of: ${includes}")
+  endif()
+  file(STRINGS "${header}" lines REGEX "^#define (MPICH_VERSION|OMPI_(MAJOR|MINOR|RELEASE)_VERSION) ")
+  if(lines MATCHES "MPICH_VERSION \"([^\"]+)\"")
+    set(${out} "MPICH ${CMAKE_MATCH_1}" PARENT_SCOPE)
+    return()
+  endif()
+  string(REGEX MATCHALL "[0-9]+" numbers "${lines}")
+  list(JOIN numbers "." version)
+  set(${out} "Open MPI ${version}" PARENT_SCOPE)
+endfunction()
+
+if(LACONIC_MPI)
+  find_program(LACONIC_MPICC_openmpi NAMES mpicc.openmpi DOC "Open MPI's compiler wrapper")
+  find_program(LACONIC_MPIEXEC_openmpi NAMES mpiexec.openmpi DOC "Open MPI's launcher")
+  set(LACONIC_MPIEXEC_FLAGS_openmpi --oversubscribe --bind-to none)
+  set(LACONIC_MPI_ENV_openmpi OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
+      OMPI_MCA_btl_vader_single_copy_mechanism=none)
+
+  # PyPI's MPICH 5 in the venv first, Debian's otherwise.
+  find_program(LACONIC_MPICC_mpich NAMES mpicc PATHS "${LACONIC_VENV}/bin" NO_DEFAULT_PATH DOC "MPICH's compiler wrapper")
+  find_program(LACONIC_MPICC_mpich NAMES mpicc.mpich)
+  if(LACONIC_MPICC_mpich MATCHES "^${LACONIC_VENV}/")
+    find_program(LACONIC_MPIEXEC_mpich NAMES mpiexec PATHS "${LACONIC_VENV}/bin" NO_DEFAULT_PATH DOC "MPICH's launcher")
+  endif()
+  find_program(LACONIC_MPIEXEC_mpich NAMES mpiexec.mpich)
+  set(LACONIC_MPIEXEC_FLAGS_mpich -launcher fork)
+  set(LACONIC_MPI_ENV_mpich MPIR_CVAR_POLLS_BEFORE_YIELD=1)
+
+  foreach(flavour IN ITEMS openmpi mpich)
+    if(LACONIC_MPICC_${flavour} AND LACONIC_MPIEXEC_${flavour})
+      _laconic_mpi_target(${flavour} "${LACONIC_MPICC_${flavour}}")
+      _laconic_mpi_name(${flavour} name)
+      set(LACONIC_MPI_NAME_${flavour} "${name} (${LACONIC_MPICC_${flavour}})")
+      list(APPEND LACONIC_MPI_FLAVOURS ${flavour})
+      message(STATUS "MPI: ${LACONIC_MPI_NAME_${flavour}}")
+    endif()
+  endforeach()
+  if(NOT LACONIC_MPI_FLAVOURS)
+    set(how "install libopenmpi-dev or run tools/setup")
+    if(LACONIC_MPI STREQUAL AUTO)
+      message(STATUS "MPI: none found, its libraries and tests are left out (${how})")
+    else()
+      message(FATAL_ERROR "LACONIC_MPI=${LACONIC_MPI}, but neither Open MPI nor MPICH was found: ${how}")
+    endif()
+  endif()
+endif()
