@@ -1,0 +1,57 @@
+// A group of ranks that run collectives together: its transport, defaults, statistics and scratch memory.
+#pragma once
+
+#include <memory>
+
+#include "collective/options.h"
+#include "transport/transport.h"
+
+namespace laconic {
+
+class BufferPool;
+
+/// One thread at a time. Every collective must be called by all ranks of the group in the same order.
+class Communicator {
+ public:
+  /// Takes the transport over.
+  explicit Communicator(std::unique_ptr<Transport> transport, Options defaults = {});
+  /// Borrows it: it must outlive the communicator.
+  explicit Communicator(Transport& transport, Options defaults = {});
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  [[nodiscard]] int rank() const { return transport_->rank(); }
+  [[nodiscard]] int size() const { return transport_->size(); }
+  [[nodiscard]] Transport& transport() { return *transport_; }
+
+  /// Used by calls that are given no options of their own.
+  [[nodiscard]] const Options& defaults() const { return defaults_; }
+  void set_defaults(const Options& options) { defaults_ = options; }
+
+  /// What the last call did, and all of them together. Failed calls count too.
+  [[nodiscard]] const Stats& last() const { return last_; }
+  [[nodiscard]] const Stats& total() const { return total_; }
+  void reset_total() { total_ = {}; }
+
+  /// False after a transport error (a dead rank, a timeout): messages may still be under way, so nothing more can be
+  /// said over this group, and every further call fails at once with Error(transport).
+  [[nodiscard]] bool usable() const { return usable_; }
+
+  // --- for the collectives themselves ---
+  [[nodiscard]] BufferPool& pool() { return *pool_; }
+  /// Throws if not usable.
+  void require_usable() const;
+  void mark_unusable() { usable_ = false; }
+  void record(const Stats& call);
+
+ private:
+  std::unique_ptr<Transport> owned_;
+  Transport* transport_;
+  Options defaults_;
+  Stats last_, total_;
+  std::unique_ptr<BufferPool> pool_;
+  bool usable_ = true;
+};
+
+}  // namespace laconic

@@ -1,0 +1,45 @@
+// Who talks to whom in which step. Pure index arithmetic: no buffers, no I/O, so that a schedule can be checked
+// symbolically, costed, simulated, and run by the CPU path and the GPU path alike. Adding one is adding one file.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace laconic::schedule {
+
+/// What a receiver does with a block that arrives.
+enum class Combine : std::uint8_t {
+  copy,    ///< it replaces what the receiver holds of that block
+  reduce,  ///< it is added to what the receiver holds of that block
+};
+
+/// One block that crosses from one rank to another.
+struct Transfer {
+  int peer = 0;
+  int block = 0;
+  Combine how = Combine::copy;  ///< of a receive; meaningless for a send
+  friend bool operator==(const Transfer&, const Transfer&) = default;
+};
+
+/// Sends of a step depend only on receives of earlier steps. Two ranks list what passes between them in a step in the
+/// same order on both sides.
+struct Step {
+  std::vector<Transfer> sends;
+  std::vector<Transfer> recvs;
+};
+
+/// All that one rank does. The data is `blocks` blocks; what a block is (a share of one array, a rank's contribution, a
+/// message for one rank) is the collective's business.
+struct Program {
+  int ranks = 1;
+  int rank = 0;
+  int blocks = 1;
+  std::vector<bool> operand;  ///< per block: this rank brings a part of its own
+  std::vector<bool> result;   ///< per block: this rank keeps what it holds in the end
+  std::vector<Step> steps;
+};
+
+/// first, then second: what first leaves behind is what second starts from. Results are second's.
+Program concatenate(Program first, const Program& second);
+
+}  // namespace laconic::schedule

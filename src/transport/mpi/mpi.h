@@ -1,0 +1,18 @@
+// Ranks of an MPI communicator. Compiled once per MPI library (laconic_openmpi, laconic_mpich).
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+
+#include "transport/threads.h"  // default_timeout
+#include "transport/transport.h"
+
+namespace laconic {
+
+/// Collective over `comm`, which is duplicated: Laconic's messages never meet the program's. MPI must be initialised
+/// (MPI_THREAD_FUNNELED or more when several threads exist) and outlive the transport; destroying it is collective too.
+/// Throws Error(transport) with MPI's own text where MPI fails.
+std::unique_ptr<Transport> make_mpi_transport(MPI_Comm comm, double timeout_seconds = default_timeout());
+
+}  // namespace laconic
