@@ -6,12 +6,13 @@
 
 namespace laconic {
 
-/// recv = send of rank 0, send of rank 1, ... Counts may differ between ranks; recv.count is their total (Error(mismatch)
-/// with both values if it is not). In place when send.data is where this rank's part lies in recv.
+/// recv = send of rank 0, send of rank 1, ... Counts may differ between ranks; recv.count is their total
+/// (Error(mismatch) with both values if it is not). In place when send.data is where this rank's part lies in recv.
 ///
-/// Each rank's data is compressed once and forwarded unopened: |recv[i] - sent| <= bound. Every rank holds the same bytes:
-/// also the owner keeps what the others decode. Lossless (the default) keeps every bit. NaN and infinities pass through.
-Stats allgather(ConstArray send, MutArray recv, Communicator& comm, const Options& options);
-Stats allgather(ConstArray send, MutArray recv, Communicator& comm);
+/// Each rank's data is compressed once and forwarded unopened: |recv[i] - sent| <= bound. Every rank holds the same
+/// bytes: also the owner keeps what the others decode. Lossless (the default) keeps every bit. NaN and infinities pass
+/// through.
+Report allgather(ConstArray send, MutArray recv, Communicator& comm, const Options& options);
+Report allgather(ConstArray send, MutArray recv, Communicator& comm);
 
 }  // namespace laconic

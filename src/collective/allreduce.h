@@ -17,7 +17,7 @@ namespace laconic {
 /// * An error on any rank is an error on all (Options::confirm); recv then holds unspecified values.
 ///
 /// Returns what the call did on this rank.
-Stats allreduce(ConstArray send, MutArray recv, Op op, Communicator& comm, const Options& options);
-Stats allreduce(ConstArray send, MutArray recv, Op op, Communicator& comm);
+Report allreduce(ConstArray send, MutArray recv, Op op, Communicator& comm, const Options& options);
+Report allreduce(ConstArray send, MutArray recv, Op op, Communicator& comm);
 
 }  // namespace laconic

@@ -29,8 +29,8 @@ class Communicator {
   [[nodiscard]] const Options& defaults() const { return defaults_; }
   void set_defaults(const Options& options) { defaults_ = options; }
 
-  /// What the last call did, and all of them together. Failed calls count too.
-  [[nodiscard]] const Stats& last() const { return last_; }
+  /// What the last successful call did, and all of them together.
+  [[nodiscard]] const Report& last() const { return last_; }
   [[nodiscard]] const Stats& total() const { return total_; }
   void reset_total() { total_ = {}; }
 
@@ -43,13 +43,14 @@ class Communicator {
   /// Throws if not usable.
   void require_usable() const;
   void mark_unusable() { usable_ = false; }
-  void record(const Stats& call);
+  void record(const Report& call);
 
  private:
   std::unique_ptr<Transport> owned_;
   Transport* transport_;
   Options defaults_;
-  Stats last_, total_;
+  Report last_;
+  Stats total_;
   std::unique_ptr<BufferPool> pool_;
   bool usable_ = true;
 };

@@ -9,14 +9,13 @@
 
 namespace laconic {
 
-/// Rank r gets elements [counts[0] + ... + counts[r-1], ... + counts[r]) of the sum. counts has size() entries, the same
-/// on every rank; send.count is their total and recv.count is counts[rank()].
-/// In place when recv.data == send.data: the rank's share then comes to the front of the array.
-/// Everything else as for allreduce.
-Stats reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_t> counts, Op op, Communicator& comm,
-                     const Options& options);
+/// Rank r gets elements [counts[0] + ... + counts[r-1], ... + counts[r]) of the sum. counts has size() entries, the
+/// same on every rank; send.count is their total and recv.count is counts[rank()]. In place when recv.data ==
+/// send.data: the rank's share then comes to the front of the array. Everything else as for allreduce.
+Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_t> counts, Op op, Communicator& comm,
+                      const Options& options);
 
 /// The same count for every rank: send.count == recv.count * size().
-Stats reduce_scatter_block(ConstArray send, MutArray recv, Op op, Communicator& comm, const Options& options);
+Report reduce_scatter_block(ConstArray send, MutArray recv, Op op, Communicator& comm, const Options& options);
 
 }  // namespace laconic

@@ -5,12 +5,10 @@
 #include <memory>
 #include <vector>
 
+#include "transport/timeout.h"
 #include "transport/transport.h"
 
 namespace laconic {
-
-/// Seconds that a rank waits for another before it gives up: LACONIC_TIMEOUT, else 60. 0 or less: for ever.
-double default_timeout();
 
 /// A group of `ranks` transports that talk to each other in memory. Element r belongs to the thread that plays rank r.
 /// They share their state and may outlive each other in any order.

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "transport/threads.h"  // default_timeout
+#include "transport/timeout.h"
 #include "transport/transport.h"
 
 namespace laconic {

@@ -1,0 +1,230 @@
+#include "transport/mpi/mpi.h"
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+
+namespace laconic {
+namespace {
+
+[[noreturn]] void fail(int rank, const char* call, int status) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(status, text, &length);
+  throw Error(Code::transport, "rank " + std::to_string(rank) + ": " + call + " failed: " + text);
+}
+
+/// A count and type that describe `bytes` bytes, also more than an int can count.
+class ByteType {
+ public:
+  explicit ByteType(std::size_t bytes) {
+    if (bytes <= static_cast<std::size_t>(INT_MAX)) {
+      count_ = static_cast<int>(bytes);
+      return;
+    }
+    constexpr std::size_t unit = std::size_t{1} << 30;
+    MPI_Datatype units = MPI_DATATYPE_NULL;
+    MPI_Type_contiguous(static_cast<int>(unit), MPI_BYTE, &units);
+    int lengths[2] = {static_cast<int>(bytes / unit), static_cast<int>(bytes % unit)};
+    MPI_Aint places[2] = {0, static_cast<MPI_Aint>(bytes - bytes % unit)};
+    MPI_Datatype types[2] = {units, MPI_BYTE};
+    MPI_Type_create_struct(2, lengths, places, types, &type_);
+    MPI_Type_commit(&type_);
+    MPI_Type_free(&units);
+    count_ = 1;
+  }
+  ByteType(const ByteType&) = delete;
+  ByteType& operator=(const ByteType&) = delete;
+  ~ByteType() {
+    if (type_ != MPI_BYTE) MPI_Type_free(&type_);  // MPI keeps it for the operations that still use it
+  }
+  [[nodiscard]] int count() const { return count_; }
+  [[nodiscard]] MPI_Datatype type() const { return type_; }
+
+ private:
+  int count_ = 0;
+  MPI_Datatype type_ = MPI_BYTE;
+};
+
+/// Waits by testing: MPI's own wait would burn a core that another rank's codec may need, and would never give up.
+/// A few tests at once catch what is about to arrive, then the core is given away for longer and longer.
+template <typename Test>
+void wait_until(Test&& done, int rank, const std::string& awaited, double timeout) {
+  constexpr int spins = 30;
+  constexpr int longest_nap_us = 100;
+  for (int i = 0; i < spins; ++i) {
+    if (done()) return;
+  }
+  const Deadline deadline(timeout);
+  int nap_us = 5;
+  while (!done()) {
+    if (deadline.passed()) throw_timeout(rank, awaited, timeout);
+    std::this_thread::sleep_for(std::chrono::microseconds(nap_us));
+    nap_us = std::min(nap_us * 2, longest_nap_us);
+  }
+}
+
+class MpiState final : public Request::State {
+ public:
+  MpiState(MPI_Request request, bool is_send, int rank, int peer, double timeout)
+      : request_(request), is_send_(is_send), rank_(rank), peer_(peer), timeout_(timeout) {}
+  MpiState(const MpiState&) = delete;
+  MpiState& operator=(const MpiState&) = delete;
+
+  // After an error the peer may be gone, so nothing here may wait for it.
+  ~MpiState() override {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (finalized != 0 || request_ == MPI_REQUEST_NULL) return;
+    if (!is_send_) MPI_Cancel(&request_);
+    MPI_Request_free(&request_);
+  }
+
+  bool test() override {
+    int done = 0;
+    MPI_Status status;
+    const int code = MPI_Test(&request_, &done, &status);
+    if (code != MPI_SUCCESS) fail(rank_, is_send_ ? "a send" : "a receive", code);
+    if (done == 0) return false;
+    if (!is_send_) {
+      MPI_Count bytes = 0;
+      MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+      received = static_cast<std::size_t>(bytes);
+    }
+    return true;
+  }
+
+  void wait() override {
+    const std::string peer = std::to_string(peer_);
+    wait_until([this] { return test(); }, rank_,
+               is_send_ ? "rank " + peer + " to take a message" : "a message from rank " + peer, timeout_);
+  }
+
+ private:
+  MPI_Request request_;
+  bool is_send_;
+  int rank_;
+  int peer_;
+  double timeout_;
+};
+
+std::string library_name() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  std::string name(text, static_cast<std::size_t>(length));
+  name = name.substr(0, name.find_first_of("\n,"));
+  if (name.rfind("MPICH Version:", 0) == 0) {
+    const auto digits = name.find_first_of("0123456789");
+    name = "MPICH " + (digits == std::string::npos ? "" : name.substr(digits));
+  } else if (name.rfind("Open MPI v", 0) == 0) {
+    name = "Open MPI " + name.substr(10);
+  }
+  return "MPI (" + name + ")";
+}
+
+class MpiTransport final : public Transport {
+ public:
+  MpiTransport(MPI_Comm comm, double timeout) : timeout_(timeout) {
+    MPI_Comm_rank(comm, &rank_);
+    MPI_Comm_size(comm, &size_);
+    const int code = MPI_Comm_dup(comm, &comm_);
+    if (code != MPI_SUCCESS) fail(rank_, "MPI_Comm_dup", code);
+    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    name_ = library_name();
+  }
+  MpiTransport(const MpiTransport&) = delete;
+  MpiTransport& operator=(const MpiTransport&) = delete;
+  ~MpiTransport() override {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (finalized == 0 && !gave_up_) MPI_Comm_free(&comm_);  // collective: not after a rank has been given up
+  }
+
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int size() const override { return size_; }
+  [[nodiscard]] std::string description() const override { return name_; }
+
+  Request isend(std::span<const std::uint8_t> data, int to, int tag) override {
+    const ByteType bytes(data.size());
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int code = MPI_Isend(data.data(), bytes.count(), bytes.type(), to, tag, comm_, &request);
+    if (code != MPI_SUCCESS) fail(rank_, "MPI_Isend", code);
+    return Request(std::make_unique<MpiState>(request, true, rank_, to, timeout_));
+  }
+
+  Request irecv(std::span<std::uint8_t> buffer, int from, int tag) override {
+    const ByteType bytes(buffer.size());
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int code = MPI_Irecv(buffer.data(), bytes.count(), bytes.type(), from, tag, comm_, &request);
+    if (code != MPI_SUCCESS) fail(rank_, "MPI_Irecv", code);
+    return Request(std::make_unique<MpiState>(request, false, rank_, from, timeout_));
+  }
+
+  void allgather_small(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) override {
+    small_->mine.assign(mine.begin(), mine.end());
+    small_->all.resize(all.size());
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int bytes = static_cast<int>(mine.size());
+    const int code =
+        MPI_Iallgather(small_->mine.data(), bytes, MPI_BYTE, small_->all.data(), bytes, MPI_BYTE, comm_, &request);
+    if (code != MPI_SUCCESS) fail(rank_, "MPI_Iallgather", code);
+    const auto done = [&] {
+      int flag = 0;
+      const int status = MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+      if (status != MPI_SUCCESS) fail(rank_, "MPI_Iallgather", status);
+      return flag != 0;
+    };
+    try {
+      wait_until(done, rank_, "all ranks to call the same collective", timeout_);
+    } catch (...) {
+      give_up();
+      throw;
+    }
+    std::copy(small_->all.begin(), small_->all.end(), all.begin());
+  }
+
+  // Progress in both libraries comes from any call that looks for messages.
+  void poll() override {
+    int found = 0;
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, MPI_STATUS_IGNORE);
+  }
+
+ private:
+  struct Small {
+    std::vector<std::uint8_t> mine, all;
+  };
+
+  // A collective request can be neither cancelled nor freed: MPI may write to its buffers until the end.
+  void give_up() {
+    static std::mutex mutex;
+    static std::vector<std::unique_ptr<Small>> kept;
+    const std::lock_guard lock(mutex);
+    kept.push_back(std::exchange(small_, std::make_unique<Small>()));
+    gave_up_ = true;
+  }
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int rank_ = 0;
+  int size_ = 1;
+  double timeout_;
+  bool gave_up_ = false;
+  std::unique_ptr<Small> small_ = std::make_unique<Small>();
+  std::string name_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_mpi_transport(MPI_Comm comm, double timeout_seconds) {
+  return std::make_unique<MpiTransport>(comm, timeout_seconds);
+}
+
+}  // namespace laconic

@@ -1,0 +1,254 @@
+#include "transport/threads.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "core/error.h"
+
+namespace laconic {
+namespace {
+
+// Between the ranks of allgather_small; callers' tags are not negative.
+constexpr int small_tag = -1;
+
+/// A receive that waits for its message. Lives in its Request; the mailbox only points at it.
+struct Posted {
+  std::span<std::uint8_t> buffer;
+  int from = 0;
+  int tag = 0;
+  bool done = false;
+  std::size_t length = 0;  ///< of the message, also when the buffer was too short for it
+};
+
+struct Unexpected {
+  int from = 0;
+  int tag = 0;
+  std::vector<std::uint8_t> bytes;
+};
+
+/// What has been sent to one rank, and what it waits for. Both in order of arrival, so matching is first come, first
+/// served per sender and tag.
+struct Mailbox {
+  std::mutex mutex;
+  std::condition_variable arrived;
+  std::deque<Posted*> posted;
+  std::deque<Unexpected> unexpected;
+};
+
+struct Group {
+  Group(int ranks, double timeout_seconds) : boxes(static_cast<std::size_t>(ranks)), timeout(timeout_seconds) {}
+
+  /// The first failure counts; everyone who waits is woken to see it.
+  void fail(const std::string& what) {
+    {
+      const std::lock_guard lock(failure_mutex);
+      if (!failure) failure = what;
+    }
+    for (Mailbox& box : boxes) {
+      const std::lock_guard lock(box.mutex);
+      box.arrived.notify_all();
+    }
+  }
+
+  [[nodiscard]] std::optional<std::string> failed() {
+    const std::lock_guard lock(failure_mutex);
+    return failure;
+  }
+
+  std::vector<Mailbox> boxes;
+  double timeout;
+  std::mutex failure_mutex;  ///< taken after a mailbox's, never before
+  std::optional<std::string> failure;
+};
+
+void deliver(Posted& posted, std::span<const std::uint8_t> data) {
+  posted.length = data.size();
+  const std::size_t fits = std::min(data.size(), posted.buffer.size());
+  if (fits != 0) std::memcpy(posted.buffer.data(), data.data(), fits);
+  posted.done = true;
+}
+
+/// Sends are copied at once, so a send is complete when isend returns.
+struct SendState final : Request::State {
+  bool test() override { return true; }
+  void wait() override {}
+};
+
+class RecvState final : public Request::State {
+ public:
+  RecvState(std::shared_ptr<Group> group, int rank, std::span<std::uint8_t> buffer, int from, int tag)
+      : group_(std::move(group)), rank_(rank), posted_{buffer, from, tag} {
+    const std::lock_guard lock(box().mutex);
+    auto& waiting = box().unexpected;
+    const auto match = std::find_if(waiting.begin(), waiting.end(),
+                                    [&](const Unexpected& m) { return m.from == from && m.tag == tag; });
+    if (match == waiting.end()) {
+      box().posted.push_back(&posted_);
+      return;
+    }
+    deliver(posted_, match->bytes);
+    waiting.erase(match);
+  }
+
+  RecvState(const RecvState&) = delete;
+  RecvState& operator=(const RecvState&) = delete;
+
+  ~RecvState() override {
+    const std::lock_guard lock(box().mutex);
+    std::erase(box().posted, &posted_);
+  }
+
+  bool test() override {
+    const std::lock_guard lock(box().mutex);
+    if (posted_.done) {
+      finish();
+      return true;
+    }
+    throw_if_failed();
+    return false;
+  }
+
+  void wait() override {
+    const Deadline deadline(group_->timeout);
+    std::unique_lock lock(box().mutex);
+    while (!posted_.done) {
+      throw_if_failed();
+      if (!deadline.finite()) {
+        box().arrived.wait(lock);
+      } else if (box().arrived.wait_until(lock, deadline.at()) == std::cv_status::timeout && !posted_.done) {
+        throw_timeout(rank_, "a message from rank " + std::to_string(posted_.from), group_->timeout);
+      }
+    }
+    finish();
+  }
+
+ private:
+  [[nodiscard]] Mailbox& box() { return group_->boxes[static_cast<std::size_t>(rank_)]; }
+
+  void throw_if_failed() {
+    if (const auto what = group_->failed()) throw Error(Code::transport, *what);
+  }
+
+  void finish() {
+    if (posted_.length > posted_.buffer.size()) {
+      throw Error(Code::transport, "rank " + std::to_string(rank_) + ": a message of " +
+                                       std::to_string(posted_.length) + " bytes from rank " +
+                                       std::to_string(posted_.from) + " is longer than the " +
+                                       std::to_string(posted_.buffer.size()) + " bytes posted for it");
+    }
+    received = posted_.length;
+  }
+
+  std::shared_ptr<Group> group_;
+  int rank_;
+  Posted posted_;
+};
+
+class ThreadsTransport final : public Transport {
+ public:
+  ThreadsTransport(std::shared_ptr<Group> group, int rank) : group_(std::move(group)), rank_(rank) {}
+
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int size() const override { return static_cast<int>(group_->boxes.size()); }
+  [[nodiscard]] std::string description() const override { return "threads"; }
+  void poll() override {}
+
+  Request isend(std::span<const std::uint8_t> data, int to, int tag) override {
+    Mailbox& box = group_->boxes.at(static_cast<std::size_t>(to));
+    const std::lock_guard lock(box.mutex);
+    const auto match = std::find_if(box.posted.begin(), box.posted.end(),
+                                    [&](const Posted* p) { return p->from == rank_ && p->tag == tag; });
+    if (match == box.posted.end()) {
+      box.unexpected.push_back({rank_, tag, {data.begin(), data.end()}});
+    } else {
+      deliver(**match, data);
+      box.posted.erase(match);
+      box.arrived.notify_all();
+    }
+    return Request(std::make_unique<SendState>());
+  }
+
+  Request irecv(std::span<std::uint8_t> buffer, int from, int tag) override {
+    return Request(std::make_unique<RecvState>(group_, rank_, buffer, from, tag));
+  }
+
+  void allgather_small(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) override {
+    std::vector<Request> receives;
+    for (int peer = 0; peer < size(); ++peer) {
+      const auto place = all.subspan(static_cast<std::size_t>(peer) * mine.size(), mine.size());
+      if (peer == rank_) {
+        std::copy(mine.begin(), mine.end(), place.begin());
+        continue;
+      }
+      receives.push_back(irecv(place, peer, small_tag));
+      isend(mine, peer, small_tag).wait();
+    }
+    for (Request& r : receives) r.wait();
+  }
+
+ private:
+  std::shared_ptr<Group> group_;
+  int rank_;
+};
+
+std::string text_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "something that is no std::exception";
+  }
+}
+
+std::vector<std::unique_ptr<Transport>> transports_of(const std::shared_ptr<Group>& group) {
+  std::vector<std::unique_ptr<Transport>> all;
+  for (int r = 0; r < static_cast<int>(group->boxes.size()); ++r) {
+    all.push_back(std::make_unique<ThreadsTransport>(group, r));
+  }
+  return all;
+}
+
+std::shared_ptr<Group> make_group(int ranks, double timeout_seconds) {
+  if (ranks < 1) throw Error(Code::invalid_argument, "ranks = " + std::to_string(ranks) + ": want at least 1");
+  return std::make_shared<Group>(ranks, timeout_seconds);
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<Transport>> make_threads_group(int ranks, double timeout_seconds) {
+  return transports_of(make_group(ranks, timeout_seconds));
+}
+
+void run_ranks(int ranks, const std::function<void(Transport&)>& body, double timeout_seconds) {
+  const auto group = make_group(ranks, timeout_seconds);
+  const auto transports = transports_of(group);
+  std::mutex mutex;
+  std::exception_ptr first;
+  std::vector<std::thread> threads;
+  for (const auto& transport : transports) {
+    threads.emplace_back([&, t = transport.get()] {
+      try {
+        body(*t);
+      } catch (...) {
+        const auto error = std::current_exception();
+        {
+          const std::lock_guard lock(mutex);
+          if (!first) first = error;
+        }
+        group->fail("rank " + std::to_string(t->rank()) + " failed: " + text_of(error));
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace laconic

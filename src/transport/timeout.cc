@@ -1,0 +1,33 @@
+#include "transport/timeout.h"
+
+#include <cstdio>
+
+#include "core/config.h"
+#include "core/error.h"
+
+namespace laconic {
+namespace {
+
+std::string shown(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g s", seconds);
+  return text;
+}
+
+}  // namespace
+
+double default_timeout() { return config().timeout_seconds; }
+
+// Beyond a century the clock's own arithmetic would overflow; nobody waits that long.
+Deadline::Deadline(double seconds) : finite_(seconds > 0 && seconds < 3e9), at_(std::chrono::steady_clock::now()) {
+  if (finite_) {
+    at_ += std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
+  }
+}
+
+void throw_timeout(int rank, const std::string& awaited, double seconds) {
+  throw Error(Code::transport, "rank " + std::to_string(rank) + " gave up after waiting " + shown(seconds) + " for " +
+                                   awaited + "; raise LACONIC_TIMEOUT if it is only slow");
+}
+
+}  // namespace laconic

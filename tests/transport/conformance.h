@@ -1,0 +1,92 @@
+// What every transport must do, whatever carries it. Called on all ranks of a group.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "transport/transport.h"
+
+namespace laconic::conformance {
+
+using Buffer = std::vector<std::uint8_t>;
+
+/// Contents that tell who sent it to whom, and which message it was.
+inline Buffer message(int from, int to, int nth, std::size_t length) {
+  Buffer b(length);
+  for (std::size_t i = 0; i < length; ++i) {
+    b[i] = static_cast<std::uint8_t>(static_cast<std::size_t>(from * 31 + to * 7 + nth * 3) + i * 13);
+  }
+  return b;
+}
+
+/// Everyone to everyone at once, lengths from nothing to beyond any eager limit, into buffers that are too big.
+inline void everyone_to_everyone(Transport& t, std::size_t length) {
+  const auto n = static_cast<std::size_t>(t.size());
+  std::vector<Buffer> out(n), in(n, Buffer(length + 5));
+  std::vector<Request> sends(n), recvs(n);
+  for (std::size_t p = 0; p < n; ++p) {
+    if (static_cast<int>(p) == t.rank()) continue;
+    recvs[p] = t.irecv(in[p], static_cast<int>(p), 3);
+    out[p] = message(t.rank(), static_cast<int>(p), 0, length);
+    sends[p] = t.isend(out[p], static_cast<int>(p), 3);
+  }
+  t.poll();
+  for (std::size_t p = 0; p < n; ++p) {
+    recvs[p].wait();
+    sends[p].wait();
+    if (static_cast<int>(p) == t.rank()) continue;
+    ASSERT_EQ(recvs[p].received(), length);
+    in[p].resize(length);
+    ASSERT_EQ(in[p], message(static_cast<int>(p), t.rank(), 0, length)) << "from " << p << " to " << t.rank();
+  }
+}
+
+/// Round the ring: messages of one pair and tag arrive in order, other tags do not disturb them, posted early or late.
+inline void order_is_kept(Transport& t) {
+  const int next = (t.rank() + 1) % t.size();
+  const int previous = (t.rank() + t.size() - 1) % t.size();
+  constexpr int many = 20;
+  std::vector<Buffer> in(many, Buffer(100)), out;
+  std::vector<Request> requests;
+  for (int i = 0; i < many / 2; ++i) requests.push_back(t.irecv(in[static_cast<std::size_t>(i)], previous, i % 2));
+  for (int i = 0; i < many; ++i) out.push_back(message(t.rank(), next, i, static_cast<std::size_t>(i) * 5));
+  for (int i = 0; i < many; ++i) requests.push_back(t.isend(out[static_cast<std::size_t>(i)], next, i % 2));
+  for (int i = many / 2; i < many; ++i) {
+    Request r = t.irecv(in[static_cast<std::size_t>(i)], previous, i % 2);
+    while (!r.test()) t.poll();
+    EXPECT_EQ(r.received(), static_cast<std::size_t>(i) * 5);
+  }
+  for (Request& r : requests) r.wait();
+  for (int i = 0; i < many; ++i) {
+    auto& got = in[static_cast<std::size_t>(i)];
+    got.resize(static_cast<std::size_t>(i) * 5);
+    EXPECT_EQ(got, message(previous, t.rank(), i, got.size())) << "message " << i;
+  }
+}
+
+inline void small_exchange(Transport& t) {
+  for (int round = 0; round < 10; ++round) {
+    const Buffer mine = message(t.rank(), 0, round, 37);
+    Buffer all(mine.size() * static_cast<std::size_t>(t.size()));
+    t.allgather_small(mine, all);
+    Buffer expected;
+    for (int r = 0; r < t.size(); ++r) {
+      const Buffer theirs = message(r, 0, round, 37);
+      expected.insert(expected.end(), theirs.begin(), theirs.end());
+    }
+    ASSERT_EQ(all, expected);
+  }
+}
+
+inline void run_all(Transport& t) {
+  ASSERT_GE(t.rank(), 0);
+  ASSERT_LT(t.rank(), t.size());
+  EXPECT_FALSE(t.description().empty());
+  for (const std::size_t length : {0U, 1U, 1000U, 300000U}) everyone_to_everyone(t, length);
+  order_is_kept(t);
+  small_exchange(t);
+}
+
+}  // namespace laconic::conformance

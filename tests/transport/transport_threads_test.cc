@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+
+#include "core/error.h"
+#include "transport/conformance.h"
+#include "transport/threads.h"
+
+namespace laconic {
+namespace {
+
+class Threads : public testing::TestWithParam<int> {};
+
+TEST_P(Threads, Conforms) {
+  run_ranks(GetParam(), [](Transport& t) { conformance::run_all(t); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Threads, testing::Values(1, 2, 3, 4, 7, 8));
+
+TEST(ThreadsGroup, AMessageLongerThanItsBufferIsAnError) {
+  const auto group = make_threads_group(2);
+  const std::vector<std::uint8_t> data(10);
+  std::vector<std::uint8_t> room(9);
+  group[0]->isend(data, 1, 0).wait();
+  Request late = group[1]->irecv(room, 0, 0);
+  EXPECT_THROW(late.wait(), Error);
+  Request early = group[1]->irecv(room, 0, 0);
+  group[0]->isend(data, 1, 0).wait();
+  EXPECT_THROW(early.test(), Error);
+}
+
+TEST(ThreadsGroup, AForgottenReceiveTakesNoMessage) {
+  const auto group = make_threads_group(2);
+  const std::vector<std::uint8_t> data(4, 7);
+  std::vector<std::uint8_t> lost(4), got(4);
+  { const Request dropped = group[1]->irecv(lost, 0, 0); }
+  group[0]->isend(data, 1, 0).wait();
+  group[1]->irecv(got, 0, 0).wait();
+  EXPECT_EQ(got, data);
+  EXPECT_NE(lost, data);
+}
+
+TEST(ThreadsGroup, WaitingGivesUpAndNamesTheRank) {
+  const auto group = make_threads_group(3, 0.02);
+  std::vector<std::uint8_t> room(1);
+  Request r = group[1]->irecv(room, 2, 0);
+  try {
+    r.wait();
+    FAIL() << "nothing was sent";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::transport);
+    EXPECT_NE(std::string(e.what()).find("rank 1"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("from rank 2"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("0.02 s"), std::string::npos) << e.what();
+  }
+}
+
+TEST(RunRanks, AFailureWakesTheOthersAndIsRethrown) {
+  std::atomic<int> woken = 0;
+  const auto body = [&](Transport& t) {
+    if (t.rank() == 2) throw std::runtime_error("out of luck");
+    std::vector<std::uint8_t> room(1);
+    try {
+      t.irecv(room, 2, 0).wait();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Code::transport);
+      EXPECT_STREQ(e.what(), "rank 2 failed: out of luck");
+      ++woken;
+      throw;
+    }
+  };
+  try {
+    run_ranks(4, body);
+    FAIL() << "rank 2 threw";
+  } catch (const std::exception& e) {
+    EXPECT_STREQ(e.what(), "out of luck");
+  }
+  EXPECT_EQ(woken, 3);
+}
+
+TEST(RunRanks, WantsAtLeastOneRank) {
+  EXPECT_THROW(run_ranks(0, [](Transport&) {}), Error);
+}
+
+}  // namespace
+}  // namespace laconic
