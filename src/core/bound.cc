@@ -1,0 +1,125 @@
+#include "core/bound.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "core/error.h"
+
+namespace laconic {
+namespace {
+
+constexpr std::string_view operand_prefix = "operand:";
+
+/// The input as it may be shown: printable, one line, not endless.
+std::string shown(std::string_view text) {
+  constexpr std::size_t longest = 60;
+  std::string out(text.substr(0, longest));
+  for (char& c : out) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return text.size() > longest ? out + "..." : out;
+}
+
+[[noreturn]] void refuse(std::string_view text, std::size_t position, const std::string& why) {
+  throw Error(Code::invalid_argument, "bound '" + shown(text) + "': " + why + " at position " +
+                                          std::to_string(position + 1) + "\n  " + shown(text) + "\n  " +
+                                          std::string(position, ' ') + "^");
+}
+
+constexpr const char* forms = "want a number such as 1e-3, 1e-4rel, 80dB or 10x, or 'lossless'";
+
+/// Reads the number at `at` and moves past it. std::from_chars: the decimal point is a point in every locale.
+double parse_number(std::string_view text, std::size_t& at) {
+  double value = 0;
+  const char* first = text.data() + at;
+  const auto [end, error] = std::from_chars(first, text.data() + text.size(), value);
+  if (error == std::errc::invalid_argument) refuse(text, at, forms);
+  if (error == std::errc::result_out_of_range) refuse(text, at, "the number does not fit a double");
+  if (!std::isfinite(value)) refuse(text, at, "the number must be finite");
+  if (std::signbit(value)) refuse(text, at, "the number must not be negative");
+  at += static_cast<std::size_t>(end - first);
+  return value;
+}
+
+std::optional<BoundKind> kind_of_suffix(std::string_view suffix) {
+  if (suffix.empty()) return BoundKind::absolute;
+  if (suffix == "rel") return BoundKind::relative;
+  if (suffix == "dB") return BoundKind::psnr;
+  if (suffix == "x") return BoundKind::ratio;
+  return std::nullopt;
+}
+
+std::string_view suffix_of(BoundKind kind) {
+  switch (kind) {
+    case BoundKind::relative:
+      return "rel";
+    case BoundKind::psnr:
+      return "dB";
+    case BoundKind::ratio:
+      return "x";
+    case BoundKind::lossless:
+    case BoundKind::absolute:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
+
+Bound Bound::parse(std::string_view text) {
+  Bound out;
+  std::size_t at = 0;
+  if (text.starts_with(operand_prefix)) {
+    out.scope = BoundScope::operand;
+    at = operand_prefix.size();
+  }
+  if (text.size() == at) refuse(text, at, std::string("nothing there; ") + forms);
+  if (text.substr(at) == "lossless") return out;
+
+  const std::size_t number_at = at;
+  out.value = parse_number(text, at);
+  const auto kind = kind_of_suffix(text.substr(at));
+  if (!kind) refuse(text, at, "unknown suffix; want none, 'rel', 'dB' or 'x'");
+  out.kind = *kind;
+  if (out.kind == BoundKind::psnr && out.value == 0) refuse(text, number_at, "a PSNR must be above 0 dB");
+  if (out.kind == BoundKind::ratio && out.value < 1) refuse(text, number_at, "a ratio must be at least 1");
+  if (out.value == 0) out.kind = BoundKind::lossless;
+  return out;
+}
+
+std::string Bound::to_string() const {
+  std::string out(scope == BoundScope::operand ? operand_prefix : "");
+  if (kind == BoundKind::lossless) return out + "lossless";
+  std::array<char, 32> digits{};  // the shortest text that parses back to the same double needs at most 24
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  out.append(digits.data(), end);
+  return out.append(suffix_of(kind));
+}
+
+double Bound::absolute_for(double range) const {
+  if (std::isnan(range) || range < 0) {
+    throw Error(Code::invalid_argument, "range " + std::to_string(range) + " is no width of values; want 0 or more");
+  }
+  // A width that overflowed is larger than this, so the bound that follows is tighter than what was asked for.
+  range = std::min(range, std::numeric_limits<double>::max());
+  switch (kind) {
+    case BoundKind::lossless:
+      return 0;
+    case BoundKind::absolute:
+      return value;
+    case BoundKind::relative:
+      return std::min(value * range, std::numeric_limits<double>::max());
+    case BoundKind::psnr:
+      return std::sqrt(3.0) * (range * std::pow(10.0, -value / 20));
+    case BoundKind::ratio:
+      break;
+  }
+  throw Error(Code::unsupported,
+              "bound '" + to_string() + "': no codec offers a fixed ratio yet; state a bound such as 1e-3rel");
+}
+
+}  // namespace laconic

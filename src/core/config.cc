@@ -1,0 +1,131 @@
+#include "core/config.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+#include "core/error.h"
+
+namespace laconic {
+namespace {
+
+constexpr int most_threads = 1024;
+constexpr std::string_view file_prefix = "file:";
+constexpr std::array simds = {Simd::automatic, Simd::scalar, Simd::hwy, Simd::avx2, Simd::avx512};
+constexpr std::array levels = {LogLevel::off, LogLevel::error, LogLevel::warning, LogLevel::info, LogLevel::debug};
+
+[[noreturn]] void refuse(const char* name, std::string_view value, const std::string& want) {
+  throw Error(Code::invalid_argument, std::string(name) + "='" + std::string(value) + "': want " + want);
+}
+
+template <typename T>
+std::optional<T> number(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+Bound parse_bound(const char* name, const std::string& text) {
+  try {
+    return Bound::parse(text);
+  } catch (const Error& e) {
+    throw Error(e.code(), std::string(name) + ": " + e.what());
+  }
+}
+
+int parse_threads(const char* name, const std::string& text) {
+  const auto n = number<int>(text);
+  if (!n || *n < 1 || *n > most_threads) refuse(name, text, "a whole number from 1 to " + std::to_string(most_threads));
+  return *n;
+}
+
+bool parse_switch(const char* name, const std::string& text) {
+  if (text != "0" && text != "1") refuse(name, text, "0 or 1");
+  return text == "1";
+}
+
+double parse_seconds(const char* name, const std::string& text) {
+  const auto s = number<double>(text);
+  if (!s || !std::isfinite(*s) || std::signbit(*s)) refuse(name, text, "seconds, such as 30 or 0.5 (0 waits for ever)");
+  return *s;
+}
+
+template <typename Enum, std::size_t n>
+Enum parse_name(const char* name, std::string_view text, const std::array<Enum, n>& all, std::string_view also = "") {
+  std::string want = "one of";
+  for (Enum e : all) {
+    if (name_of(e) == text) return e;
+    want.append(" ").append(name_of(e));
+  }
+  refuse(name, text, want.append(also));
+}
+
+void parse_log(const char* name, std::string_view text, Config& out) {
+  out.log_level = LogLevel::info;
+  if (!text.starts_with(file_prefix)) {
+    const std::size_t comma = text.find(',');
+    out.log_level = parse_name(name, text.substr(0, comma), levels, ", file:PATH, or LEVEL,file:PATH");
+    if (comma == std::string_view::npos) return;
+    text.remove_prefix(comma + 1);
+  }
+  if (!text.starts_with(file_prefix) || text == file_prefix) refuse(name, text, "file:PATH after the level");
+  out.log_path = text.substr(file_prefix.size());
+}
+
+}  // namespace
+
+std::string_view name_of(Simd simd) {
+  switch (simd) {
+    case Simd::automatic:
+      return "auto";
+    case Simd::scalar:
+      return "scalar";
+    case Simd::hwy:
+      return "hwy";
+    case Simd::avx2:
+      return "avx2";
+    case Simd::avx512:
+      return "avx512";
+  }
+  return "?";
+}
+
+Config Config::from(const Lookup& lookup) {
+  Config out;
+  const auto with = [&lookup](const char* name, const auto& use) {
+    const auto value = lookup(name);
+    if (value && !value->empty()) use(name, *value);
+  };
+  with("LACONIC_BOUND", [&](auto* name, auto& text) { out.bound = parse_bound(name, text); });
+  with("LACONIC_THREADS", [&](auto* name, auto& text) { out.threads = parse_threads(name, text); });
+  with("LACONIC_VERIFY", [&](auto* name, auto& text) { out.verify = parse_switch(name, text); });
+  with("LACONIC_TIMEOUT", [&](auto* name, auto& text) { out.timeout_seconds = parse_seconds(name, text); });
+  with("LACONIC_SIMD", [&](auto* name, auto& text) { out.simd = parse_name(name, text, simds); });
+  with("LACONIC_LOG", [&](auto* name, auto& text) { parse_log(name, text, out); });
+  return out;
+}
+
+Config Config::from_environment() {
+  return from([](const char* name) -> std::optional<std::string> {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing in Laconic changes the environment
+    if (value == nullptr) return std::nullopt;
+    return value;
+  });
+}
+
+void Config::apply_log() const {
+  if (log_level == LogLevel::off) {
+    set_log(LogLevel::off, {});
+  } else {
+    set_log(log_level, log_path.empty() ? stderr_sink() : file_sink(log_path));
+  }
+}
+
+const Config& config() {
+  static const Config parsed = Config::from_environment();
+  return parsed;
+}
+
+}  // namespace laconic

@@ -1,0 +1,52 @@
+// What a user sets from outside the program: the LACONIC_... environment variables, parsed once, refused exactly.
+//   LACONIC_BOUND    a bound (core/bound.h); unset: no bit of any result changes
+//   LACONIC_THREADS  threads of one rank for encoding and decoding, 1..1024; 1
+//   LACONIC_VERIFY   1: also run the exact operation and report the achieved error; 0
+//   LACONIC_TIMEOUT  seconds after which a rank stops waiting for the others, with an error; 0 waits for ever; 60
+//   LACONIC_SIMD     auto, scalar, hwy, avx2, avx512: which kernels to use (the bytes are the same); auto
+//   LACONIC_LOG      off, error, warning, info, debug, each to standard error or, with ",file:PATH", appended to a
+//   file;
+//                    "file:PATH" alone means info; off
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/bound.h"
+#include "core/log.h"
+
+namespace laconic {
+
+/// Kernels of the codec. A forced target that the processor lacks is an error where it is used.
+enum class Simd : std::uint8_t { automatic = 0, scalar = 1, hwy = 2, avx2 = 3, avx512 = 4 };
+
+/// "auto", "scalar", "hwy", "avx2", "avx512".
+std::string_view name_of(Simd simd);
+
+struct Config {
+  std::optional<Bound> bound;
+  int threads = 1;
+  bool verify = false;
+  double timeout_seconds = 60;
+  Simd simd = Simd::automatic;
+  LogLevel log_level = LogLevel::off;
+  std::string log_path;  ///< empty: standard error
+
+  /// The value of an environment variable, or nullopt when it is not set. A set but empty one counts as not set.
+  using Lookup = std::function<std::optional<std::string>(const char* name)>;
+
+  /// Throws Error(invalid_argument) that names the variable, its value and what would work.
+  static Config from(const Lookup& lookup);
+  static Config from_environment();
+
+  /// Directs the log to where log_level and log_path say. Throws Error(io).
+  void apply_log() const;
+};
+
+/// The environment as it was at the first successful call. Thread safe. Throws as from() does.
+const Config& config();
+
+}  // namespace laconic

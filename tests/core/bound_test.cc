@@ -1,0 +1,150 @@
+#include "core/bound.h"
+
+#include <gtest/gtest.h>
+
+#include <clocale>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "core/error.h"
+
+namespace laconic {
+namespace {
+
+std::string refusal(std::string_view text) {
+  try {
+    const Bound b = Bound::parse(text);
+    return "accepted as " + b.to_string();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::invalid_argument);
+    return e.what();
+  }
+}
+
+TEST(Bound, ParsesEveryForm) {
+  EXPECT_EQ(Bound::parse("1e-3"), (Bound{BoundKind::absolute, BoundScope::result, 1e-3}));
+  EXPECT_EQ(Bound::parse("0.25"), (Bound{BoundKind::absolute, BoundScope::result, 0.25}));
+  EXPECT_EQ(Bound::parse("1e-4rel"), (Bound{BoundKind::relative, BoundScope::result, 1e-4}));
+  EXPECT_EQ(Bound::parse("80dB"), (Bound{BoundKind::psnr, BoundScope::result, 80}));
+  EXPECT_EQ(Bound::parse("10x"), (Bound{BoundKind::ratio, BoundScope::result, 10}));
+  EXPECT_EQ(Bound::parse("lossless"), Bound{});
+  EXPECT_EQ(Bound::parse("operand:1e-3rel"), (Bound{BoundKind::relative, BoundScope::operand, 1e-3}));
+  EXPECT_EQ(Bound::parse("operand:lossless"), (Bound{BoundKind::lossless, BoundScope::operand, 0}));
+  EXPECT_EQ(Bound::parse("5e-324"), (Bound{BoundKind::absolute, BoundScope::result, 5e-324}));
+}
+
+TEST(Bound, ZeroIsLossless) {
+  for (const char* text : {"0", "0.0", "0e5", "0rel"}) EXPECT_EQ(Bound::parse(text), Bound{}) << text;
+}
+
+TEST(Bound, RefusalShowsTextAndPosition) {
+  EXPECT_EQ(refusal("1e-3re"),
+            "bound '1e-3re': unknown suffix; want none, 'rel', 'dB' or 'x' at position 5\n"
+            "  1e-3re\n"
+            "      ^");
+  EXPECT_EQ(refusal("operand:-1"),
+            "bound 'operand:-1': the number must not be negative at position 9\n"
+            "  operand:-1\n"
+            "          ^");
+}
+
+TEST(Bound, RefusesNonsense) {
+  const struct {
+    std::string text;
+    std::string says;
+  } cases[] = {
+      {"", "nothing there"},
+      {"operand:", "nothing there"},
+      {"-1e-3", "negative"},
+      {"-0", "negative"},
+      {"nan", "finite"},
+      {"inf", "finite"},
+      {"-inf", "finite"},
+      {"infinityrel", "finite"},
+      {"1e999", "fit a double"},
+      {"1e-999", "fit a double"},
+      {"1e-3 ", "unknown suffix"},
+      {" 1e-3", "want a number"},
+      {"+1e-3", "want a number"},
+      {"1,5", "unknown suffix"},
+      {"0x10", "unknown suffix"},
+      {"1e-3relrel", "unknown suffix"},
+      {"80db", "unknown suffix"},
+      {"0dB", "above 0 dB"},
+      {"0x", "at least 1"},
+      {"0.5x", "at least 1"},
+      {"Lossless", "want a number"},
+      {"lossless1", "want a number"},
+      {"operand:operand:1", "want a number"},
+      {std::string("1e-3\0rel", 8), "unknown suffix"},
+  };
+  for (const auto& c : cases) {
+    const std::string said = refusal(c.text);
+    EXPECT_NE(said.find(c.says), std::string::npos) << "for '" << c.text << "' said: " << said;
+    EXPECT_NE(said.find(" at position "), std::string::npos) << said;
+  }
+}
+
+TEST(Bound, RefusalStaysShortAndPrintable) {
+  const std::string said = refusal(std::string(100000, '\x01'));
+  EXPECT_LT(said.size(), 400U);
+  for (char c : said) EXPECT_TRUE(c == '\n' || (c >= ' ' && c <= '~'));
+}
+
+TEST(Bound, TextRoundTrips) {
+  for (double v : {1e-3, 0.1, 1.0 / 3, 5e-324, 1e300, 1.0, 123456.789}) {
+    for (BoundKind kind : {BoundKind::absolute, BoundKind::relative, BoundKind::psnr, BoundKind::ratio}) {
+      if (kind == BoundKind::ratio && v < 1) continue;
+      for (BoundScope scope : {BoundScope::result, BoundScope::operand}) {
+        const Bound b{kind, scope, v};
+        EXPECT_EQ(Bound::parse(b.to_string()), b) << b.to_string();
+      }
+    }
+  }
+  EXPECT_EQ(Bound::parse("operand:lossless").to_string(), "operand:lossless");
+  EXPECT_EQ(Bound::parse("0.001rel").to_string(), "0.001rel");
+}
+
+TEST(Bound, IgnoresTheLocale) {
+  // Any locale with a decimal comma will do; where none is installed the C locale is tested again.
+  const std::string before = std::setlocale(LC_ALL, nullptr);
+  for (const char* name : {"de_DE.UTF-8", "fr_FR.UTF-8", "C.UTF-8"}) {
+    if (std::setlocale(LC_ALL, name) != nullptr) break;
+  }
+  EXPECT_EQ(Bound::parse("1.5e-3").value, 1.5e-3);
+  EXPECT_EQ((Bound{BoundKind::absolute, BoundScope::result, 0.5}).to_string(), "0.5");
+  std::setlocale(LC_ALL, before.c_str());
+}
+
+TEST(Bound, AbsoluteForARange) {
+  EXPECT_EQ(Bound::parse("1e-3").absolute_for(1e9), 1e-3);
+  EXPECT_EQ(Bound::parse("1e-3rel").absolute_for(200), 1e-3 * 200);
+  EXPECT_EQ(Bound::parse("1e-3rel").absolute_for(0), 0);
+  EXPECT_EQ(Bound::parse("lossless").absolute_for(200), 0);
+  // rms of an error uniform in [-e, e] is e / sqrt(3): the PSNR must come out as asked.
+  const double e = Bound::parse("80dB").absolute_for(7);
+  EXPECT_NEAR(20 * std::log10(7 / (e / std::sqrt(3.0))), 80, 1e-9);
+}
+
+TEST(Bound, AbsoluteForARangeThatOverflowed) {
+  const double infinite = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(Bound::parse("0.5rel").absolute_for(infinite), 0.5 * std::numeric_limits<double>::max());
+  EXPECT_TRUE(std::isfinite(Bound::parse("1e10rel").absolute_for(infinite)));
+  EXPECT_TRUE(std::isfinite(Bound::parse("80dB").absolute_for(infinite)));
+}
+
+TEST(Bound, AbsoluteForRefusesWhatIsNoWidth) {
+  const Bound b = Bound::parse("1e-3rel");
+  EXPECT_THROW((void)b.absolute_for(-1), Error);
+  EXPECT_THROW((void)b.absolute_for(std::nan("")), Error);
+  try {
+    (void)Bound::parse("10x").absolute_for(1);
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::unsupported);
+  }
+}
+
+}  // namespace
+}  // namespace laconic

@@ -1,0 +1,105 @@
+#include "core/config.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/error.h"
+
+namespace laconic {
+namespace {
+
+Config with(std::map<std::string, std::string> environment) {
+  return Config::from([&](const char* name) -> std::optional<std::string> {
+    const auto it = environment.find(name);
+    if (it == environment.end()) return std::nullopt;
+    return it->second;
+  });
+}
+
+std::string refusal(const std::string& name, const std::string& value) {
+  try {
+    (void)with({{name, value}});
+    return "accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::invalid_argument);
+    return e.what();
+  }
+}
+
+TEST(Config, NothingSetChangesNothing) {
+  const Config c = with({});
+  EXPECT_FALSE(c.bound.has_value());
+  EXPECT_EQ(c.threads, 1);
+  EXPECT_FALSE(c.verify);
+  EXPECT_EQ(c.timeout_seconds, 60);
+  EXPECT_EQ(c.simd, Simd::automatic);
+  EXPECT_EQ(c.log_level, LogLevel::off);
+  EXPECT_TRUE(c.log_path.empty());
+}
+
+TEST(Config, EmptyCountsAsNotSet) {
+  const Config c = with({{"LACONIC_BOUND", ""}, {"LACONIC_THREADS", ""}, {"LACONIC_LOG", ""}});
+  EXPECT_FALSE(c.bound.has_value());
+  EXPECT_EQ(c.threads, 1);
+  EXPECT_EQ(c.log_level, LogLevel::off);
+}
+
+TEST(Config, ReadsEverything) {
+  const Config c = with({{"LACONIC_BOUND", "1e-3rel"},
+                         {"LACONIC_THREADS", "16"},
+                         {"LACONIC_VERIFY", "1"},
+                         {"LACONIC_TIMEOUT", "2.5"},
+                         {"LACONIC_SIMD", "avx2"},
+                         {"LACONIC_LOG", "debug,file:a,b.log"}});
+  EXPECT_EQ(c.bound, Bound::parse("1e-3rel"));
+  EXPECT_EQ(c.threads, 16);
+  EXPECT_TRUE(c.verify);
+  EXPECT_EQ(c.timeout_seconds, 2.5);
+  EXPECT_EQ(c.simd, Simd::avx2);
+  EXPECT_EQ(c.log_level, LogLevel::debug);
+  EXPECT_EQ(c.log_path, "a,b.log");
+}
+
+TEST(Config, LogForms) {
+  EXPECT_EQ(with({{"LACONIC_LOG", "warning"}}).log_level, LogLevel::warning);
+  EXPECT_EQ(with({{"LACONIC_LOG", "off"}}).log_level, LogLevel::off);
+  const Config c = with({{"LACONIC_LOG", "file:out.log"}});
+  EXPECT_EQ(c.log_level, LogLevel::info);
+  EXPECT_EQ(c.log_path, "out.log");
+}
+
+TEST(Config, EverySimdName) {
+  for (Simd s : {Simd::automatic, Simd::scalar, Simd::hwy, Simd::avx2, Simd::avx512}) {
+    EXPECT_EQ(with({{"LACONIC_SIMD", std::string(name_of(s))}}).simd, s);
+  }
+}
+
+TEST(Config, RefusalNamesVariableAndValue) {
+  EXPECT_EQ(refusal("LACONIC_THREADS", "two"), "LACONIC_THREADS='two': want a whole number from 1 to 1024");
+  EXPECT_EQ(refusal("LACONIC_VERIFY", "yes"), "LACONIC_VERIFY='yes': want 0 or 1");
+  EXPECT_EQ(refusal("LACONIC_SIMD", "sse"), "LACONIC_SIMD='sse': want one of auto scalar hwy avx2 avx512");
+  EXPECT_NE(refusal("LACONIC_BOUND", "1e-3re").find("LACONIC_BOUND: bound '1e-3re'"), std::string::npos);
+}
+
+TEST(Config, RefusesTheRest) {
+  for (const char* v : {"0", "-1", "1025", "1.5", "4 ", " 4", "0x4", "99999999999999999999"}) {
+    EXPECT_NE(refusal("LACONIC_THREADS", v), "accepted") << v;
+  }
+  for (const char* v : {"-1", "nan", "inf", "1s", "1e999", "ten", "-0"}) {
+    EXPECT_NE(refusal("LACONIC_TIMEOUT", v), "accepted") << v;
+  }
+  for (const char* v : {"verbose", "info,", "info,out.log", "file:", "debug,file:", ",file:x"}) {
+    EXPECT_NE(refusal("LACONIC_LOG", v), "accepted") << v;
+  }
+}
+
+TEST(Config, FromTheRealEnvironment) {
+  ASSERT_EQ(setenv("LACONIC_TIMEOUT", "7", 1), 0);
+  EXPECT_EQ(Config::from_environment().timeout_seconds, 7);
+  ASSERT_EQ(unsetenv("LACONIC_TIMEOUT"), 0);
+  EXPECT_EQ(Config::from_environment().timeout_seconds, 60);
+}
+
+}  // namespace
+}  // namespace laconic
