@@ -23,30 +23,23 @@ HWY_BEFORE_NAMESPACE();
 namespace laconic::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Takes one vector into lo and hi and returns how many of its lanes count.
-template <bool floats, class D, class V, typename T = hn::TFromD<D>>
-HWY_INLINE std::size_t take(D d, const T* p, T infinity, V& lo, V& hi) {
-  const V x = hn::LoadU(d, p);
+/// Integers in the order of the values.
+template <bool floats, class D, class V>
+HWY_INLINE V in_order(D d, V x) {
   if constexpr (floats) {
-    const V magnitude_bits = hn::Set(d, std::numeric_limits<T>::max());
-    const V ordered = hn::Xor(x, hn::And(hn::BroadcastSignBit(x), magnitude_bits));
-    const auto keep = hn::Lt(hn::And(x, magnitude_bits), hn::Set(d, infinity));
-    lo = hn::IfThenElse(keep, hn::Min(lo, ordered), lo);
-    hi = hn::IfThenElse(keep, hn::Max(hi, ordered), hi);
-    return hn::CountTrue(d, keep);
+    const V magnitude_bits = hn::Set(d, std::numeric_limits<hn::TFromD<D>>::max());
+    return hn::Xor(x, hn::And(hn::BroadcastSignBit(x), magnitude_bits));
   } else {
-    (void)infinity;
-    lo = hn::Min(lo, x);
-    hi = hn::Max(hi, x);
-    return hn::Lanes(d);
+    (void)d;
+    return x;
   }
 }
 
+/// Extremes of n values that are taken to be finite: lo and hi tell the caller when they were not.
 template <bool floats, typename T>
-void extremes(const std::uint8_t* bytes, std::size_t n, T infinity, Extremes<T>& out) {
+void fast_extremes(const T* p, std::size_t n, T infinity, Extremes<T>& out) {
   const hn::ScalableTag<T> d;
   const std::size_t lanes = hn::Lanes(d);
-  const auto* p = reinterpret_cast<const T*>(bytes);  // only ever loaded unaligned
   // Four independent accumulators: the latency of one hides behind the others.
   auto lo0 = hn::Set(d, out.lo);
   auto hi0 = hn::Set(d, out.hi);
@@ -54,19 +47,72 @@ void extremes(const std::uint8_t* bytes, std::size_t n, T infinity, Extremes<T>&
   auto hi1 = hi0, hi2 = hi0, hi3 = hi0;
   std::size_t i = 0;
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    out.finite += take<floats>(d, p + i, infinity, lo0, hi0);
-    out.finite += take<floats>(d, p + i + lanes, infinity, lo1, hi1);
-    out.finite += take<floats>(d, p + i + 2 * lanes, infinity, lo2, hi2);
-    out.finite += take<floats>(d, p + i + 3 * lanes, infinity, lo3, hi3);
+    const auto x0 = in_order<floats>(d, hn::LoadU(d, p + i));
+    const auto x1 = in_order<floats>(d, hn::LoadU(d, p + i + lanes));
+    const auto x2 = in_order<floats>(d, hn::LoadU(d, p + i + 2 * lanes));
+    const auto x3 = in_order<floats>(d, hn::LoadU(d, p + i + 3 * lanes));
+    lo0 = hn::Min(lo0, x0), hi0 = hn::Max(hi0, x0);
+    lo1 = hn::Min(lo1, x1), hi1 = hn::Max(hi1, x1);
+    lo2 = hn::Min(lo2, x2), hi2 = hn::Max(hi2, x2);
+    lo3 = hn::Min(lo3, x3), hi3 = hn::Max(hi3, x3);
   }
-  for (; i + lanes <= n; i += lanes) out.finite += take<floats>(d, p + i, infinity, lo0, hi0);
-
   HWY_ALIGN T values[HWY_MAX_BYTES / sizeof(T)];
   hn::Store(hn::Min(hn::Min(lo0, lo1), hn::Min(lo2, lo3)), d, values);
   out.lo = *std::min_element(values, values + lanes);
   hn::Store(hn::Max(hn::Max(hi0, hi1), hn::Max(hi2, hi3)), d, values);
   out.hi = *std::max_element(values, values + lanes);
-  extremes_scalar<floats>(bytes + i * sizeof(T), n - i, infinity, out);
+  out.finite += i;
+  extremes_scalar<floats>(reinterpret_cast<const std::uint8_t*>(p + i), n - i, infinity, out);
+}
+
+/// Extremes of the finite ones among n floats.
+template <typename T>
+void finite_extremes(const T* p, std::size_t n, T infinity, Extremes<T>& out) {
+  const hn::ScalableTag<T> d;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto magnitude_bits = hn::Set(d, std::numeric_limits<T>::max());
+  const auto limit = hn::Set(d, infinity);
+  auto lo = hn::Set(d, out.lo);
+  auto hi = hn::Set(d, out.hi);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto x = hn::LoadU(d, p + i);
+    const auto mapped = in_order<true>(d, x);
+    const auto finite = hn::Lt(hn::And(x, magnitude_bits), limit);
+    lo = hn::IfThenElse(finite, hn::Min(lo, mapped), lo);
+    hi = hn::IfThenElse(finite, hn::Max(hi, mapped), hi);
+    out.finite += hn::CountTrue(d, finite);
+  }
+  HWY_ALIGN T values[HWY_MAX_BYTES / sizeof(T)];
+  hn::Store(lo, d, values);
+  out.lo = *std::min_element(values, values + lanes);
+  hn::Store(hi, d, values);
+  out.hi = *std::max_element(values, values + lanes);
+  extremes_scalar<true>(reinterpret_cast<const std::uint8_t*>(p + i), n - i, infinity, out);
+}
+
+template <bool floats, typename T>
+void extremes(const std::uint8_t* bytes, std::size_t n, T infinity, Extremes<T>& out) {
+  const auto* p = reinterpret_cast<const T*>(bytes);  // only ever loaded unaligned
+  if constexpr (!floats) {
+    fast_extremes<false>(p, n, infinity, out);
+  } else {
+    // Most data is finite. A block that is not (its extremes tell) is read again, from cache, with care.
+    constexpr std::size_t block = 8192 / sizeof(T);
+    const T minus_infinity = order_mapped(static_cast<T>(infinity | std::numeric_limits<T>::min()));
+    for (std::size_t i = 0; i < n; i += block) {
+      const std::size_t m = std::min(block, n - i);
+      Extremes<T> found;
+      fast_extremes<true>(p + i, m, infinity, found);
+      if (found.hi >= infinity || found.lo <= minus_infinity) {
+        found = {};
+        finite_extremes(p + i, m, infinity, found);
+      }
+      out.lo = std::min(out.lo, found.lo);
+      out.hi = std::max(out.hi, found.hi);
+      out.finite += found.finite;
+    }
+  }
 }
 
 // HWY_EXPORT wants plain functions.
