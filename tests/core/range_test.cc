@@ -1,6 +1,7 @@
 #include "core/range.h"
 
 #include <gtest/gtest.h>
+#include <hwy/targets.h>
 
 #include <cmath>
 #include <cstring>
@@ -106,6 +107,21 @@ TEST(Range, RandomBitsOfEveryTypeLengthAndAlignment) {
     for (std::size_t n = 0; n < 300; ++n) expect_matches(bytes.data() + n % 5, n, t);
     expect_matches(bytes.data() + 1, 700, t);
   }
+}
+
+TEST(Range, EverySimdTargetAgrees) {
+  const auto bytes = random_bytes(40000, 3);
+  std::vector<float> finite(9000);
+  for (std::size_t i = 0; i < finite.size(); ++i) finite[i] = std::sin(static_cast<float>(i));
+  for (std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    for (DType t : all_dtypes) expect_matches(bytes.data() + 1, (bytes.size() - 1) / size_of(t), t);
+    expect_matches(reinterpret_cast<const std::uint8_t*>(finite.data()), finite.size(), DType::f32);
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
 TEST(Range, ExtremeAtEveryPosition) {
