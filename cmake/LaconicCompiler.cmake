@@ -20,8 +20,12 @@ if(LACONIC_SANITIZE)
   add_link_options(-fsanitize=${LACONIC_SANITIZE})
 endif()
 
-if(LACONIC_FUZZ AND NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
-  message(FATAL_ERROR "LACONIC_FUZZ=ON needs clang: configure with -DCMAKE_CXX_COMPILER=clang++")
+if(LACONIC_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    message(FATAL_ERROR "LACONIC_FUZZ=ON needs clang: configure with -DCMAKE_CXX_COMPILER=clang++")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)  # so that the fuzzer sees which branches of the library it reached
+  add_link_options(-fsanitize=fuzzer-no-link)
 endif()
 
 # Stricter still for the library itself; tests and tools are spared the casts.

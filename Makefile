@@ -1,0 +1,37 @@
+# The few words that a newcomer needs; everything else is cmake --preset and the scripts in tools/.
+.PHONY: help setup build demo test bench format tidy clean
+.NOTPARALLEL:
+
+help:
+	@echo 'make demo    real images summed over four ranks, plain MPI beside Laconic, with pictures in out/'
+	@echo 'make test    everything that must hold: builds, suites, sanitizers, format, clang-tidy, short fuzzing'
+	@echo 'make bench   speed and ratio of the codecs beside zfp, lz4, zstd and memcpy'
+	@echo 'make build   the release build in build/release'
+	@echo 'make setup   packages (as root) and .venv; the others do it by themselves'
+	@echo 'make format | tidy | clean'
+
+setup:
+	@tools/setup
+
+build: setup
+	@cmake --preset release
+	@cmake --build --preset release
+
+demo: build
+	@tools/demo
+
+bench: build
+	@build/release/bin/laconic bench codec
+
+test:
+	@tools/test
+
+format:
+	@tools/format
+
+tidy: setup
+	@cmake --preset asan-ubsan
+	@tools/tidy build/asan-ubsan
+
+clean:
+	rm -rf build out
