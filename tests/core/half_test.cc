@@ -99,7 +99,7 @@ TEST(Half, NanStaysNan) {
   }
 }
 
-#if defined(__F16C__) || defined(__x86_64__)
+#if defined(__x86_64__)
 __attribute__((target("f16c"))) std::uint16_t hardware_f16(float x) {
   typedef float v4 __attribute__((vector_size(16)));
   typedef short v8 __attribute__((vector_size(16)));
@@ -109,7 +109,7 @@ __attribute__((target("f16c"))) std::uint16_t hardware_f16(float x) {
 }
 
 TEST(Half, AgreesWithTheProcessor) {
-  if (!__builtin_cpu_supports("f16c")) GTEST_SKIP() << "this processor has no F16C";
+  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "no AVX2, so perhaps no F16C";
   std::mt19937 random(7);
   for (int i = 0; i < 1000000; ++i) {
     const auto x = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
