@@ -10,17 +10,17 @@ namespace laconic {
 /// value = q * step, rounded once to the dtype. step == 0 means lossless (the integers are order-mapped bit patterns).
 struct Grid {
   DType dtype = DType::f32;
-  double step = 0;          ///< representable in the arithmetic type (f32 for f32/f16/bf16, f64 for f64)
-  double bound = 0;         ///< promised |x - q * step| per operand, checked for every value while encoding
-  std::uint64_t qmax = 0;   ///< no |q| of the stream exceeds this; sums add their qmax
+  double step = 0;   ///< representable in the arithmetic type (f32 for f32/f16/bf16, f64 for f64)
+  double bound = 0;  ///< promised |x - q * step| per operand, checked for every value while encoding
+  int qbits = 0;     ///< every |q| of an operand is below 2^qbits; a sum of n stays below n * 2^qbits
 
   [[nodiscard]] bool lossless() const { return step == 0; }
   /// Two streams can be added when their values lie on the same grid points.
   [[nodiscard]] bool same_points(const Grid& o) const { return dtype == o.dtype && step == o.step; }
 };
 
-/// The widest grid that keeps `bound` for values up to `max_abs` (pass infinity when unknown: the step is then shaved by
-/// 1/64 instead of by the rounding of max_abs). bound == 0, an integer dtype, or a bound too small for the dtype's
+/// The widest grid that keeps `bound` for values up to `max_abs` (pass infinity when unknown: the step is then shaved
+/// by 1/64 instead of by the rounding of max_abs). bound == 0, an integer dtype, or a bound too small for the dtype's
 /// arithmetic give the lossless grid. Throws Error(invalid_argument) for a negative or NaN bound.
 Grid make_grid(DType dtype, double bound, double max_abs);
 

@@ -22,9 +22,9 @@ inline constexpr std::size_t header_bytes = 48;
 
 struct Header {
   Grid grid;
-  std::uint64_t count = 0;          ///< elements
-  std::uint32_t operands = 1;       ///< how many arrays were summed into this frame
-  std::uint64_t frame_bytes = 0;    ///< whole frame, header included
+  std::uint64_t count = 0;        ///< elements
+  std::uint32_t operands = 1;     ///< how many arrays were summed into this frame
+  std::uint64_t frame_bytes = 0;  ///< whole frame, header included
 
   [[nodiscard]] std::uint64_t chunks() const { return (count + chunk_values - 1) / chunk_values; }
 };
@@ -45,12 +45,14 @@ Header peek(Bytes head);
 /// Validates the whole frame: header, sizes, table, checksum. Throws Error(corrupt) that says what is wrong.
 Header check(Bytes frame);
 
-/// Decodes a whole frame into out (out.dtype and out.count must match the header: Error(invalid_argument)). Validates first.
-void decode(Bytes frame, MutArray out, int threads = 1);
+/// Decodes a whole frame into out (out.dtype and out.count must match the header: Error(invalid_argument)). Validates
+/// first. divisor > 1 gives the average of a sum: value = round(q * (step / divisor)).
+void decode(Bytes frame, MutArray out, int threads = 1, std::uint32_t divisor = 1);
 
 /// Random access: decodes chunks [first, first + n) of a frame into out, whose count must be the values in them.
 /// `verified` skips check(): for a caller that has already called it on these very bytes.
-void decode_chunks(Bytes frame, std::uint64_t first, std::uint64_t n, MutArray out, bool verified = false);
+void decode_chunks(Bytes frame, std::uint64_t first, std::uint64_t n, MutArray out, bool verified = false,
+                   std::uint32_t divisor = 1);
 
 /// out = a + b on the grid, without going through floating point. Same points, count and dtype required
 /// (Error(mismatch)). out must hold sum_capacity and overlap neither operand. Returns the frame's bytes.

@@ -1,0 +1,754 @@
+#include "codec/slice/chunk.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <type_traits>
+
+namespace laconic::slice {
+namespace {
+
+template <class I>
+using Unsigned = std::make_unsigned_t<I>;
+
+template <class I>
+constexpr int integer_bits = static_cast<int>(8 * sizeof(I));
+
+template <class I>
+constexpr Unsigned<I> zigzag(I v) {
+  return static_cast<Unsigned<I>>(static_cast<Unsigned<I>>(v) << 1) ^
+         static_cast<Unsigned<I>>(v >> (integer_bits<I> - 1));
+}
+template <class I>
+constexpr I unzigzag(Unsigned<I> z) {
+  return static_cast<I>(static_cast<Unsigned<I>>(z >> 1) ^ static_cast<Unsigned<I>>(-static_cast<Unsigned<I>>(z & 1)));
+}
+template <class I>
+constexpr I wrap_sub(I a, I b) {
+  return static_cast<I>(static_cast<Unsigned<I>>(a) - static_cast<Unsigned<I>>(b));
+}
+template <class I>
+constexpr I wrap_add(I a, I b) {
+  return static_cast<I>(static_cast<Unsigned<I>>(a) + static_cast<Unsigned<I>>(b));
+}
+
+int non_zero_bytes(std::uint64_t plane) {
+  int n = 0;
+  for (; plane != 0; plane >>= 8) n += (plane & 255) != 0;
+  return n;
+}
+
+/// The residual of position i under a predictor.
+template <class I>
+I residual(const I* q, int i, Predictor p, I base) {
+  if (p == Predictor::none) return wrap_sub(q[i], base);
+  const I d = wrap_sub(q[i], i > 0 ? q[i - 1] : base);
+  if (p == Predictor::first || i == 0) return d;
+  return wrap_sub(d, wrap_sub(q[i - 1], i > 1 ? q[i - 2] : base));
+}
+
+/// The bit planes of 64 zigzag words, and how they are split.
+struct Planes {
+  std::array<std::uint64_t, 64> plane{};
+  int w = 0;
+  int d = 0;
+  [[nodiscard]] int sparse() const { return w - d; }
+};
+
+template <class U>
+Planes planes_of(const U* z) {
+  Planes p;
+  U any = 0;
+  for (int i = 0; i < block_values; ++i) {
+    any = static_cast<U>(any | z[i]);
+    for (U v = z[i]; v != 0; v = static_cast<U>(v & (v - 1)))
+      p.plane[static_cast<std::size_t>(std::countr_zero(v))] |= std::uint64_t{1} << i;
+  }
+  p.w = static_cast<int>(std::bit_width(any));
+  p.d = dense_planes(p.w, [&](int r) { return non_zero_bytes(p.plane[static_cast<std::size_t>(r)]); });
+  return p;
+}
+
+using Buffer = std::vector<std::uint8_t>;
+
+template <class T>
+void append(Buffer& b, T v) {
+  const std::size_t at = b.size();
+  b.resize(at + sizeof v);
+  store(b.data() + at, v);
+}
+
+/// The sections of a chunk while it is being written.
+class Writer {
+ public:
+  Word word;
+  std::int64_t base = 0;
+  std::uint32_t fill_blocks = 0;
+  std::uint64_t fill = 0;
+  std::array<std::uint8_t, chunk_blocks> codes{};
+  Buffer entries, dense, masks, bytes, exact;
+
+  void put_planes(const Planes& p) {
+    for (int r = 0; r < p.d; ++r) append(dense, p.plane[static_cast<std::size_t>(r)]);
+    for (int r = p.d; r < p.w; ++r) put_sparse(p.plane[static_cast<std::size_t>(r)]);
+  }
+  void put_sparse(std::uint64_t plane) {
+    std::uint8_t mask = 0;
+    for (int g = 0; g < 8; ++g) {
+      const auto byte = static_cast<std::uint8_t>(plane >> (8 * g));
+      if (byte == 0) continue;
+      mask = static_cast<std::uint8_t>(mask | 1U << g);
+      bytes.push_back(byte);
+    }
+    masks.push_back(mask);
+  }
+  /// The block's code, or an entry where a code cannot say it.
+  void put_code(int b, const Planes& p, Extra extra, std::size_t exact_bytes) {
+    auto& code = codes[static_cast<std::size_t>(b)];
+    if (extra == Extra::wide && p.w <= max_code_width) {
+      code = make_code(p.w, p.d);
+      return;
+    }
+    code = code_extended;
+    append(entries, Entry{p.w, p.d, extra, static_cast<std::uint32_t>(exact_bytes / 4)}.pack());
+  }
+
+  std::size_t finish(const ChunkShape& shape, int integer_bytes, std::uint8_t* out) {
+    Buffer head;
+    word.long_base = !Word::fits(base);
+    word.base = word.long_base ? 0 : static_cast<std::int32_t>(base);
+    word.has_fill = fill_blocks != 0;
+    Buffer dictionary;
+    std::array<std::uint32_t, 8> index{};
+    for (std::size_t b = 0; b < codes.size(); ++b) {
+      auto it = std::find(dictionary.begin(), dictionary.end(), codes[b]);
+      const auto k = static_cast<unsigned>(it - dictionary.begin());
+      if (it == dictionary.end()) dictionary.push_back(codes[b]);
+      for (unsigned j = 0; j < index.size(); ++j) index[j] |= (k >> j & 1) << b;
+    }
+    word.index_planes = index_planes_for(static_cast<int>(dictionary.size()));
+    const bool plain = word.index_planes == Word::plain_codes;
+    word.dictionary = plain ? 1 : static_cast<std::uint32_t>(dictionary.size());
+    append(head, word.pack());
+    put_base(head, integer_bytes);
+    if (word.has_fill) {
+      append(head, fill_blocks);
+      put_fill(head, shape);
+    }
+    if (plain) {
+      head.insert(head.end(), codes.begin(), codes.end());
+    } else {
+      for (std::uint32_t j = 0; j < word.index_planes; ++j) append(head, index[j]);
+      head.insert(head.end(), dictionary.begin(), dictionary.end());
+      head.resize(pad4(head.size()));
+    }
+    std::uint8_t* p = out;
+    for (const Buffer* s : {&head, &entries, &dense, &masks, &bytes}) p = std::copy(s->begin(), s->end(), p);
+    while ((p - out) % 4 != 0) *p++ = 0;
+    p = std::copy(exact.begin(), exact.end(), p);
+    return static_cast<std::size_t>(p - out);
+  }
+  [[nodiscard]] std::size_t size_bound() const {
+    return 64 + codes.size() + entries.size() + dense.size() + masks.size() + bytes.size() + exact.size();
+  }
+
+  void put_base(Buffer& head, int integer_bytes) const {
+    if (!word.long_base) return;
+    if (integer_bytes == 4) {
+      append(head, static_cast<std::int32_t>(base));
+    } else {
+      append(head, base);
+    }
+  }
+  void put_fill(Buffer& head, const ChunkShape& shape) const {
+    if (shape.sum || shape.element_bytes == 8) {
+      append(head, fill);
+    } else {
+      append(head, static_cast<std::uint32_t>(fill));
+    }
+  }
+};
+
+/// Walks over the exact values of the marked positions, in order.
+template <class I>
+class ExactValues {
+ public:
+  ExactValues(const Chunk<I>& c, const ChunkShape& shape) : c_(c), shape_(shape) {
+    std::size_t n = 0;
+    for (std::size_t b = 0; b < first_.size(); ++b) {
+      first_[b] = n;
+      n += static_cast<std::size_t>(std::popcount(c.marks[b]));
+    }
+  }
+  /// One 64-bit key of the k-th marked value of block b (bits of the element, or of a one-term sum); false if there is
+  /// none.
+  bool key(std::size_t b, int position, std::size_t k, std::uint64_t& out) const {
+    if (!shape_.sum) {
+      out = c_.exact[b * block_values + static_cast<std::size_t>(position)];
+      return true;
+    }
+    const auto& terms = c_.terms[first_[b] + k].terms();
+    if (terms.size() > 1) return false;
+    out = std::bit_cast<std::uint64_t>(terms.empty() ? 0.0 : terms[0]);
+    return true;
+  }
+  const Expansion& terms(std::size_t b, std::size_t k) const { return c_.terms[first_[b] + k]; }
+
+  /// The fill value: the first that the next marked one repeats, else the first that has a key. False without any.
+  bool fill(std::uint64_t& out) const {
+    bool any = false;
+    bool have_previous = false;
+    std::uint64_t previous = 0;
+    bool repeated = false;
+    for_each([&](std::size_t b, int position, std::size_t k) {
+      std::uint64_t v = 0;
+      const bool has = key(b, position, k, v);
+      if (has && !any) {
+        out = v;
+        any = true;
+      }
+      if (has && have_previous && v == previous && !repeated) {
+        out = v;
+        repeated = true;
+      }
+      have_previous = has;
+      previous = v;
+    });
+    return any;
+  }
+  [[nodiscard]] bool all_equal(std::size_t b, std::uint64_t value) const {
+    bool equal = true;
+    each_in(b, [&](int position, std::size_t k) {
+      std::uint64_t v = 0;
+      equal = equal && key(b, position, k, v) && v == value;
+    });
+    return equal;
+  }
+  template <class F>
+  void each_in(std::size_t b, F f) const {
+    std::size_t k = 0;
+    for (std::uint64_t m = c_.marks[b]; m != 0; m &= m - 1) f(std::countr_zero(m), k++);
+  }
+
+ private:
+  template <class F>
+  void for_each(F f) const {
+    for (std::size_t b = 0; b < first_.size(); ++b) each_in(b, [&](int position, std::size_t k) { f(b, position, k); });
+  }
+  const Chunk<I>& c_;
+  const ChunkShape& shape_;
+  std::array<std::size_t, chunk_blocks> first_{};
+};
+
+/// More exceptions than this, and the block is stored losslessly as a whole.
+constexpr int max_listed = 16;
+
+void pad_exact(Buffer& b) { b.resize(pad4(b.size())); }
+
+void append_element(Buffer& b, std::uint64_t bits, int bytes) {
+  for (int i = 0; i < bytes; ++i) b.push_back(static_cast<std::uint8_t>(bits >> (8 * i)));
+}
+
+/// A block whose 64 elements are stored losslessly: deltas of ordered bit patterns, or the elements if that is smaller.
+template <class I>
+void write_lossless_block(Writer& w, const Chunk<I>& c, const ChunkShape& shape, int b) {
+  const std::uint64_t* e = &c.exact[static_cast<std::size_t>(b * block_values)];
+  std::array<Unsigned<I>, block_values> z{};
+  for (int i = 1; i < block_values; ++i)
+    z[static_cast<std::size_t>(i)] =
+        zigzag(wrap_sub(order_map<I>(e[i], shape.element_bytes), order_map<I>(e[i - 1], shape.element_bytes)));
+  const Planes p = planes_of(z.data());
+  std::size_t size =
+      static_cast<std::size_t>(8 * p.d + p.sparse()) + pad4(static_cast<std::size_t>(shape.element_bytes));
+  for (int r = p.d; r < p.w; ++r)
+    size += static_cast<std::size_t>(non_zero_bytes(p.plane[static_cast<std::size_t>(r)]));
+  const std::size_t before = w.exact.size();
+  if (size < static_cast<std::size_t>(block_values * shape.element_bytes)) {
+    append_element(w.exact, e[0], shape.element_bytes);
+    pad_exact(w.exact);
+    w.put_code(b, p, Extra::lossless, w.exact.size() - before);
+    w.put_planes(p);
+  } else {
+    for (int i = 0; i < block_values; ++i) append_element(w.exact, e[i], shape.element_bytes);
+    w.put_code(b, Planes{}, Extra::raw, w.exact.size() - before);
+  }
+}
+
+/// Puts what the marked positions of block b are into the exact section.
+template <class I>
+Extra write_exact(Writer& w, const ExactValues<I>& values, const ChunkShape& shape, std::size_t b) {
+  if (!shape.sum) {
+    values.each_in(b, [&](int position, std::size_t k) {
+      std::uint64_t v = 0;
+      values.key(b, position, k, v);
+      append_element(w.exact, v, shape.element_bytes);
+    });
+    pad_exact(w.exact);
+    return Extra::listed;
+  }
+  values.each_in(
+      b, [&](int, std::size_t k) { w.exact.push_back(static_cast<std::uint8_t>(values.terms(b, k).terms().size())); });
+  pad_exact(w.exact);
+  values.each_in(b, [&](int, std::size_t k) {
+    for (const double t : values.terms(b, k).terms()) append(w.exact, t);
+  });
+  return Extra::terms;
+}
+
+template <class I>
+bool all_values_equal(const Chunk<I>& c) {
+  return std::all_of(c.q.begin(), c.q.end(), [&](I v) { return v == c.q[0]; });
+}
+
+template <class I>
+bool all_marked(const Chunk<I>& c) {
+  for (int b = 0; 64 * b < c.count; ++b) {
+    const int n = std::min(block_values, c.count - 64 * b);
+    if (c.marks[static_cast<std::size_t>(b)] != (~std::uint64_t{0} >> (64 - n))) return false;
+  }
+  return true;
+}
+
+std::size_t write_raw(const std::uint8_t* raw, std::size_t bytes, std::uint8_t* out) {
+  store(out, Word{.kind = Kind::raw}.pack());
+  std::memcpy(out + 4, raw, bytes);
+  std::size_t n = 4 + bytes;
+  while (n % 4 != 0) out[n++] = 0;
+  return n;
+}
+
+}  // namespace
+
+template <class I>
+void hold_marked(Chunk<I>& c) {
+  I held = 0;
+  for (int i = 0; i < c.count; ++i)
+    if ((c.marks[static_cast<std::size_t>(i / 64)] >> (i % 64) & 1) == 0) {
+      held = c.q[static_cast<std::size_t>(i)];
+      break;
+    }
+  for (int i = 0; i < chunk_values; ++i) {
+    const bool marked = (c.marks[static_cast<std::size_t>(i / 64)] >> (i % 64) & 1) != 0;
+    if (marked || i >= c.count) {
+      c.q[static_cast<std::size_t>(i)] = held;
+    } else {
+      held = c.q[static_cast<std::size_t>(i)];
+    }
+  }
+}
+
+template <class I>
+Choice<I> choose_predictor(const I* q, bool allow_second) {
+  // Four blocks stand for the chunk; a group of eight values costs about as many bytes as its widest residual has bits.
+  constexpr std::array<int, 4> sampled = {4, 12, 20, 28};
+  I sum = 0;
+  for (const int b : sampled)
+    for (int i = 0; i < block_values; ++i) sum = wrap_add(sum, q[b * block_values + i]);
+  const I mean = static_cast<I>(wrap_add(sum, I{128}) >> 8);
+  std::array<int, 3> cost{};
+  for (std::size_t p = 0; p < 3; ++p)
+    for (const int b : sampled)
+      for (int g = 0; g < block_values; g += 8) {
+        Unsigned<I> any = 0;
+        for (int i = 0; i < 8; ++i)
+          any = static_cast<Unsigned<I>>(
+              any | zigzag(residual(q, b * block_values + g + i, static_cast<Predictor>(p), mean)));
+        cost[p] += static_cast<int>(std::bit_width(any));
+      }
+  Choice<I> c{Predictor::first, q[0]};
+  int best = cost[1];
+  if (cost[0] < best) {
+    c = {Predictor::none, mean};
+    best = cost[0];
+  }
+  if (allow_second && cost[2] < best) c = {Predictor::second, q[0]};
+  return c;
+}
+
+template <class I>
+std::size_t write_chunk(Chunk<I>& c, const ChunkShape& shape, const std::uint8_t* raw, std::uint8_t* out) {
+  hold_marked(c);
+  const ExactValues<I> values(c, shape);
+  Writer w;
+  const bool has_fill = values.fill(w.fill);
+  if (!has_fill && !c.any_marks() && all_values_equal(c)) {
+    w.base = c.q[0];
+    w.word.kind = Kind::constant;
+    w.word.long_base = !Word::fits(w.base);
+    w.word.base = w.word.long_base ? 0 : static_cast<std::int32_t>(w.base);
+    Buffer head;
+    append(head, w.word.pack());
+    w.put_base(head, sizeof(I));
+    std::copy(head.begin(), head.end(), out);
+    return head.size();
+  }
+  std::array<bool, chunk_blocks> lossless{};
+  bool any_lossless = false;
+  bool all_fill = has_fill && all_marked(c);
+  for (std::size_t b = 0; b < chunk_blocks; ++b) {
+    if (c.marks[b] == 0) continue;
+    const bool is_fill = has_fill && values.all_equal(b, w.fill);
+    all_fill = all_fill && is_fill;
+    if (is_fill) {
+      w.fill_blocks |= 1U << b;
+    } else if (!shape.sum && std::popcount(c.marks[b]) > max_listed) {
+      any_lossless = lossless[b] = true;
+    }
+  }
+  if (all_fill) {
+    Buffer head;
+    append(head, Word{.kind = Kind::fill}.pack());
+    w.put_fill(head, shape);
+    std::copy(head.begin(), head.end(), out);
+    return head.size();
+  }
+  for (std::size_t b = 0; b < chunk_blocks; ++b)
+    if (lossless[b]) std::fill_n(&c.q[b * block_values], block_values, b > 0 ? c.q[b * block_values - 1] : c.q[0]);
+
+  const Choice<I> choice = choose_predictor(c.q.data(), !any_lossless);
+  w.word.predictor = choice.predictor;
+  w.base = choice.base;
+  for (int b = 0; b < chunk_blocks; ++b) {
+    const auto ub = static_cast<std::size_t>(b);
+    if (lossless[ub]) {
+      write_lossless_block(w, c, shape, b);
+      continue;
+    }
+    std::array<Unsigned<I>, block_values> z;
+    for (int i = 0; i < block_values; ++i)
+      z[static_cast<std::size_t>(i)] =
+          zigzag(residual(c.q.data(), b * block_values + i, choice.predictor, choice.base));
+    const Planes p = planes_of(z.data());
+    const bool fill_block = (w.fill_blocks >> b & 1) != 0;
+    const bool extended = c.marks[ub] != 0 && !fill_block;
+    const std::size_t before = w.exact.size();
+    const Extra extra = extended ? write_exact(w, values, shape, ub) : Extra::wide;
+    w.put_code(b, p, extra, w.exact.size() - before);
+    w.put_planes(p);
+    if (c.marks[ub] != 0) w.put_sparse(mark_plane(c.marks[ub]));
+  }
+  const std::size_t raw_bytes = static_cast<std::size_t>(c.count * shape.element_bytes);
+  if (raw != nullptr) {
+    Buffer coded(w.size_bound());
+    const std::size_t n = w.finish(shape, sizeof(I), coded.data());
+    if (n >= 4 + pad4(raw_bytes)) return write_raw(raw, raw_bytes, out);
+    std::copy_n(coded.begin(), n, out);
+    return n;
+  }
+  return w.finish(shape, sizeof(I), out);
+}
+
+template <class I>
+std::size_t sum_chunk_bound(const Chunk<I>& c) {
+  std::size_t n = 128 + 4 * chunk_blocks + (chunk_values / 8 + chunk_blocks) * (sizeof(I) * 8 + 1);
+  for (const auto& t : c.terms) n += 1 + 8 * t.terms().size();
+  return n + 4 * chunk_blocks;
+}
+
+namespace {
+
+/// Takes pieces off the front of a chunk, never past its end.
+class Reader {
+ public:
+  Reader(const std::uint8_t* p, std::size_t n) : p_(p), left_(n) {}
+  const std::uint8_t* take(std::size_t n) {
+    if (n > left_) return nullptr;
+    const std::uint8_t* at = p_;
+    p_ += n;
+    left_ -= n;
+    return at;
+  }
+  template <class T>
+  bool get(T& v) {
+    const auto* at = take(sizeof(T));
+    if (at == nullptr) return false;
+    v = load<T>(at);
+    return true;
+  }
+  [[nodiscard]] std::size_t left() const { return left_; }
+
+ private:
+  const std::uint8_t* p_;
+  std::size_t left_;
+};
+
+/// One block as its code and entry describe it.
+struct Block {
+  int w = 0;
+  int d = 0;
+  Extra extra = Extra::wide;
+  bool fill = false;
+  std::size_t exact_bytes = 0;
+  [[nodiscard]] bool marked() const { return fill || extra == Extra::listed || extra == Extra::terms; }
+  [[nodiscard]] bool lossless() const { return extra == Extra::lossless || extra == Extra::raw; }
+};
+
+template <class I>
+class ChunkReader {
+ public:
+  ChunkReader(const std::uint8_t* in, std::size_t size, const ChunkShape& shape, Chunk<I>& c)
+      : in_(in, size), shape_(shape), c_(c) {}
+
+  bool read() {
+    c_.marks.fill(0);
+    c_.terms.clear();
+    std::uint32_t word = 0;
+    if (!in_.get(word)) return false;
+    word_ = Word::unpack(word);
+    switch (word_.kind) {
+      case Kind::constant:
+        if (!read_base() || in_.left() != 0) return false;
+        c_.q.fill(base_);
+        return true;
+      case Kind::raw:
+        return read_raw();
+      case Kind::fill:
+        return !shape_.exact_only && read_fill() && in_.left() == 0 && set_all_fill();
+      case Kind::coded:
+        break;
+    }
+    return read_coded();
+  }
+
+ private:
+  bool read_base() {
+    base_ = static_cast<I>(word_.base);
+    return !word_.long_base || in_.get(base_);
+  }
+  bool read_fill() {
+    if (shape_.sum || shape_.element_bytes == 8) return in_.get(fill_);
+    std::uint32_t v = 0;
+    if (!in_.get(v)) return false;
+    fill_ = v;
+    return shape_.element_bytes == 4 || v <= 0xFFFF;
+  }
+  bool read_raw() {
+    const auto bytes = static_cast<std::size_t>(c_.count * shape_.element_bytes);
+    const auto* p = in_.take(pad4(bytes));
+    if (shape_.sum || p == nullptr || in_.left() != 0) return false;
+    for (int i = 0; i < c_.count; ++i) {
+      const std::uint64_t e = element(p, i);
+      const auto ui = static_cast<std::size_t>(i);
+      if (shape_.exact_only) {
+        c_.q[ui] = shape_.floating ? order_map<I>(e, shape_.element_bytes) : static_cast<I>(e);
+      } else {
+        c_.exact[ui] = e;
+        c_.marks[ui / 64] |= std::uint64_t{1} << (ui % 64);
+      }
+    }
+    hold_marked(c_);
+    return true;
+  }
+  [[nodiscard]] std::uint64_t element(const std::uint8_t* p, int i) const {
+    std::uint64_t v = 0;
+    std::memcpy(&v, p + static_cast<std::ptrdiff_t>(i) * shape_.element_bytes,
+                static_cast<std::size_t>(shape_.element_bytes));
+    return v;
+  }
+  bool set_all_fill() {
+    for (int i = 0; i < c_.count; ++i) set_mark(i, fill_);
+    hold_marked(c_);
+    return true;
+  }
+  void set_mark(int i, std::uint64_t key) {
+    const auto ui = static_cast<std::size_t>(i);
+    c_.marks[ui / 64] |= std::uint64_t{1} << (ui % 64);
+    if (shape_.sum) {
+      c_.terms.emplace_back(std::bit_cast<double>(key));
+    } else {
+      c_.exact[ui] = key;
+    }
+  }
+
+  bool read_codes() {
+    if (word_.index_planes == Word::plain_codes) {
+      const auto* p = in_.take(chunk_blocks);
+      if (p == nullptr) return false;
+      std::copy_n(p, chunk_blocks, codes_.begin());
+      return true;
+    }
+    const auto* planes = in_.take(4 * word_.index_planes);
+    const auto* dictionary = in_.take(pad4(word_.dictionary));
+    if (planes == nullptr || dictionary == nullptr) return false;
+    for (std::size_t b = 0; b < chunk_blocks; ++b) {
+      unsigned k = 0;
+      for (unsigned j = 0; j < word_.index_planes; ++j) k |= (load<std::uint32_t>(planes + 4 * j) >> b & 1) << j;
+      if (k >= word_.dictionary) return false;
+      codes_[b] = dictionary[k];
+    }
+    return true;
+  }
+  bool read_block_shapes() {
+    for (std::size_t b = 0; b < chunk_blocks; ++b) {
+      Block& k = blocks_[b];
+      k.fill = (fill_blocks_ >> b & 1) != 0;
+      const std::uint8_t code = codes_[b];
+      if ((code & 31) != 31) {
+        k.w = code & 31;
+        if (sparse_of(code) > k.w) return false;
+        k.d = k.w - sparse_of(code);
+        continue;
+      }
+      std::uint32_t e = 0;
+      if (code != code_extended || !in_.get(e)) return false;
+      const Entry entry = Entry::unpack(e);
+      k.w = entry.w;
+      k.d = entry.d;
+      k.extra = entry.extra;
+      k.exact_bytes = 4 * std::size_t{entry.exact_units};
+      if (!valid(k)) return false;
+    }
+    return true;
+  }
+  [[nodiscard]] bool valid(const Block& k) const {
+    if (k.w > integer_bits<I> || k.d > k.w || k.extra > Extra::raw) return false;
+    if (k.extra == Extra::wide) return k.exact_bytes == 0;
+    if (k.fill || shape_.exact_only || shape_.sum != (k.extra == Extra::terms)) return false;
+    if (k.lossless() && word_.predictor == Predictor::second) return false;
+    const auto e = static_cast<std::size_t>(shape_.element_bytes);
+    if (k.extra == Extra::lossless) return k.exact_bytes == pad4(e);
+    if (k.extra == Extra::raw) return k.w == 0 && k.exact_bytes == block_values * e;
+    return true;
+  }
+
+  bool read_coded() {
+    if (!word_.valid_codes() || !read_base()) return false;
+    if (word_.has_fill && (shape_.exact_only || !in_.get(fill_blocks_) || !read_fill())) return false;
+    if (!read_codes() || !read_block_shapes()) return false;
+    std::size_t dense = 0;
+    std::size_t sparse = 0;
+    for (const Block& k : blocks_) {
+      dense += static_cast<std::size_t>(8 * k.d);
+      sparse += static_cast<std::size_t>(k.w - k.d + (k.marked() ? 1 : 0));
+    }
+    dense_ = in_.take(dense);
+    masks_ = in_.take(sparse);
+    if (dense_ == nullptr || masks_ == nullptr) return false;
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < sparse; ++i) bytes += static_cast<std::size_t>(std::popcount(masks_[i]));
+    bytes_ = in_.take(bytes);
+    if (bytes_ == nullptr || in_.take(pad4(sparse + bytes) - sparse - bytes) == nullptr) return false;
+    I previous = base_;
+    I slope = 0;
+    for (int b = 0; b < chunk_blocks; ++b)
+      if (!read_block(b, previous, slope)) return false;
+    return in_.left() == 0;
+  }
+  std::uint64_t next_sparse() {
+    std::uint64_t plane = 0;
+    const std::uint8_t mask = *masks_++;
+    for (int g = 0; g < 8; ++g)
+      if ((mask >> g & 1) != 0) plane |= std::uint64_t{*bytes_++} << (8 * g);
+    return plane;
+  }
+  bool read_block(int b, I& previous, I& slope) {
+    const Block& k = blocks_[static_cast<std::size_t>(b)];
+    std::array<Unsigned<I>, block_values> z{};
+    for (int r = 0; r < k.w; ++r) {
+      std::uint64_t plane = 0;
+      if (r < k.d) {
+        plane = load<std::uint64_t>(dense_);
+        dense_ += 8;
+      } else {
+        plane = next_sparse();
+      }
+      for (; plane != 0; plane &= plane - 1)
+        z[static_cast<std::size_t>(std::countr_zero(plane))] |= Unsigned<I>{1} << r;
+    }
+    const std::uint64_t marks = k.marked() ? marks_of(next_sparse()) : 0;
+    I* q = &c_.q[static_cast<std::size_t>(b * block_values)];
+    if (k.lossless()) {
+      std::fill_n(q, block_values, previous);
+      return read_lossless(b, k, z.data());
+    }
+    for (int i = 0; i < block_values; ++i) {
+      const I r = unzigzag<I>(z[static_cast<std::size_t>(i)]);
+      if (word_.predictor == Predictor::none) {
+        q[i] = wrap_add(base_, r);
+      } else {
+        slope = word_.predictor == Predictor::second ? wrap_add(slope, r) : r;
+        q[i] = wrap_add(previous, slope);
+      }
+      previous = q[i];
+    }
+    return marks == 0 || read_marked(b, k, marks);
+  }
+  /// Marks beyond the count are ignored by everyone who uses the chunk, but what they store must be there.
+  bool read_marked(int b, const Block& k, std::uint64_t marks) {
+    const auto n = static_cast<std::size_t>(std::popcount(marks));
+    const int valid = std::clamp(c_.count - b * block_values, 0, block_values);
+    if (valid < block_values && (valid == 0 || (marks >> valid) != 0)) return false;
+    if (k.fill) {
+      for (std::uint64_t m = marks; m != 0; m &= m - 1) set_mark(b * block_values + std::countr_zero(m), fill_);
+      return true;
+    }
+    const auto* p = in_.take(k.exact_bytes);
+    if (p == nullptr) return false;
+    if (k.extra == Extra::terms) return read_terms(b, marks, p, k.exact_bytes);
+    if (k.exact_bytes != pad4(n * static_cast<std::size_t>(shape_.element_bytes))) return false;
+    int j = 0;
+    for (std::uint64_t m = marks; m != 0; m &= m - 1) set_mark(b * block_values + std::countr_zero(m), element(p, j++));
+    return true;
+  }
+  bool read_terms(int b, std::uint64_t marks, const std::uint8_t* p, std::size_t size) {
+    const auto n = static_cast<std::size_t>(std::popcount(marks));
+    if (size < pad4(n)) return false;
+    const std::uint8_t* counts = p;
+    std::size_t total = 0;
+    for (std::size_t i = 0; i < n; ++i) total += counts[i];
+    if (size != pad4(n) + 8 * total) return false;
+    const std::uint8_t* t = p + pad4(n);
+    c_.marks[static_cast<std::size_t>(b)] |= marks;
+    for (std::size_t i = 0; i < n; ++i) {
+      Expansion e;
+      for (int j = 0; j < counts[i]; ++j, t += 8) e.add(load<double>(t));
+      c_.terms.push_back(std::move(e));
+    }
+    return true;
+  }
+  bool read_lossless(int b, const Block& k, const Unsigned<I>* z) {
+    const auto* p = in_.take(k.exact_bytes);
+    if (p == nullptr) return false;
+    I v = order_map<I>(element(p, 0), shape_.element_bytes);
+    for (int i = 0; i < block_values; ++i) {
+      const int at = b * block_values + i;
+      v = wrap_add(v, unzigzag<I>(z[i]));
+      if (at >= c_.count) break;
+      set_mark(at, k.extra == Extra::raw ? element(p, i) : order_unmap(v, shape_.element_bytes));
+    }
+    return true;
+  }
+
+  Reader in_;
+  const ChunkShape& shape_;
+  Chunk<I>& c_;
+  Word word_;
+  I base_ = 0;
+  std::uint64_t fill_ = 0;
+  std::uint32_t fill_blocks_ = 0;
+  std::array<std::uint8_t, chunk_blocks> codes_{};
+  std::array<Block, chunk_blocks> blocks_{};
+  const std::uint8_t* dense_ = nullptr;
+  const std::uint8_t* masks_ = nullptr;
+  const std::uint8_t* bytes_ = nullptr;
+};
+
+}  // namespace
+
+template <class I>
+bool read_chunk(const std::uint8_t* in, std::size_t size, const ChunkShape& shape, Chunk<I>& c) {
+  return ChunkReader<I>(in, size, shape, c).read();
+}
+
+template void hold_marked(Chunk<std::int32_t>&);
+template void hold_marked(Chunk<std::int64_t>&);
+template Choice<std::int32_t> choose_predictor(const std::int32_t*, bool);
+template Choice<std::int64_t> choose_predictor(const std::int64_t*, bool);
+template std::size_t write_chunk(Chunk<std::int32_t>&, const ChunkShape&, const std::uint8_t*, std::uint8_t*);
+template std::size_t write_chunk(Chunk<std::int64_t>&, const ChunkShape&, const std::uint8_t*, std::uint8_t*);
+template std::size_t sum_chunk_bound(const Chunk<std::int32_t>&);
+template std::size_t sum_chunk_bound(const Chunk<std::int64_t>&);
+template bool read_chunk(const std::uint8_t*, std::size_t, const ChunkShape&, Chunk<std::int32_t>&);
+template bool read_chunk(const std::uint8_t*, std::size_t, const ChunkShape&, Chunk<std::int64_t>&);
+
+}  // namespace laconic::slice

@@ -1,0 +1,62 @@
+// What a SIMD target offers: four operations on one chunk. The reference is their definition; every other set writes
+// the same bytes and reads the same values, and hands rare shapes (listed exceptions, sums with exceptions) to it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "codec/grid.h"
+#include "codec/slice/chunk.h"
+
+namespace laconic::slice {
+
+/// A frame's grid with the constants that its chunks are coded with. Plain data; made once per call by params_for().
+struct Params {
+  Grid grid;
+  std::uint32_t operands = 1;
+  std::uint32_t divisor = 1;  ///< decoding only
+  ChunkShape shape;
+  bool wide = false;  ///< the integer has 64 bits: 8-byte elements whose q may reach 2^31
+  bool narrow_value =
+      true;  ///< f32, f16, bf16: every |q| <= 2^24 and no divisor: float(q) * step is exact to one rounding
+  float step32 = 0;
+  float inverse32 = 0;  ///< 1 / step, rounded
+  float bound32 = 0;    ///< the bound, rounded down
+  double inverse64 = 0;
+  double value_step = 0;  ///< step / divisor
+};
+
+Params params_for(const Grid& grid, std::uint32_t operands, std::uint32_t divisor = 1);
+
+/// Where a chunk's bytes lie; `readable` counts the bytes after its start that may be read though they are not its own.
+struct ChunkBytes {
+  const std::uint8_t* data = nullptr;
+  std::size_t size = 0;
+  std::size_t readable = 0;
+};
+
+/// Results of add and encode_add that are no sizes.
+inline constexpr std::size_t chunk_corrupt = 0;
+inline constexpr std::size_t chunk_too_large = ~std::size_t{0};
+
+/// Kernels may write up to this many bytes past the size they return.
+inline constexpr std::size_t write_slack = 128;
+/// With fewer readable bytes than this past a chunk's end, fast kernels fall back to the reference.
+inline constexpr std::size_t read_slack = 128;
+
+struct Kernels {
+  /// Encodes count (1..2048) elements. out has chunk_capacity + write_slack bytes. Returns the chunk's bytes.
+  std::size_t (*encode)(const Params& p, const void* x, int count, std::uint8_t* out);
+  /// Decodes into y. False: no valid chunk (y is unspecified).
+  bool (*decode)(const Params& p, ChunkBytes in, int count, void* y);
+  /// out = a + b; p describes the result, pa and pb the operands. Returns bytes, chunk_corrupt or chunk_too_large.
+  std::size_t (*add)(const Params& p, const Params& pa, ChunkBytes a, const Params& pb, ChunkBytes b, int count,
+                     std::uint8_t* out, std::size_t capacity);
+  /// out = encode(x) + b, as add.
+  std::size_t (*encode_add)(const Params& p, const Params& px, const void* x, const Params& pb, ChunkBytes b, int count,
+                            std::uint8_t* out, std::size_t capacity);
+};
+
+const Kernels& reference_kernels();
+
+}  // namespace laconic::slice

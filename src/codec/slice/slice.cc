@@ -1,0 +1,203 @@
+#include "codec/slice/slice.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codec/slice/kernel_sets.h"
+#include "core/error.h"
+#include "core/parallel.h"
+
+namespace laconic::slice {
+namespace {
+
+constexpr std::size_t max_chunk_units = 65535;
+
+int values_in(std::size_t count, std::size_t chunk) {
+  return static_cast<int>(std::min<std::size_t>(chunk_values, count - chunk * chunk_values));
+}
+
+std::size_t chunk_size(Bytes payload, std::size_t chunk) {
+  return 4 * std::size_t{load<std::uint16_t>(payload.data() + 2 * chunk)};
+}
+
+[[noreturn]] void throw_corrupt(std::size_t chunk) {
+  throw Error(Code::corrupt, "frame: chunk " + std::to_string(chunk) + " is not a valid slice chunk");
+}
+
+/// Walks the chunks of a payload from any of them on.
+class Cursor {
+ public:
+  Cursor(const Payload& p, std::size_t first) : bytes_(p.bytes), chunk_(first), at_(table_bytes(p.count)) {
+    for (std::size_t c = 0; c < first; ++c) at_ += chunk_size(bytes_, c);
+  }
+  ChunkBytes next() {
+    const std::size_t size = chunk_size(bytes_, chunk_++);
+    const ChunkBytes b{bytes_.data() + at_, size, bytes_.size() - at_ - size};
+    at_ += size;
+    return b;
+  }
+
+ private:
+  Bytes bytes_;
+  std::size_t chunk_;
+  std::size_t at_;
+};
+
+/// Writes chunks one after another into [begin, end), through a scratch chunk where a kernel might write past the end.
+class Sink {
+ public:
+  Sink(std::uint8_t* begin, std::uint8_t* end, std::size_t chunk_limit)
+      : begin_(begin), at_(begin), end_(end), limit_(chunk_limit) {}
+
+  /// write(buffer, capacity) returns the chunk's bytes. Returns them too.
+  template <class Write>
+  std::size_t put(std::size_t chunk, Write write) {
+    const auto room = static_cast<std::size_t>(end_ - at_);
+    if (room >= limit_ + write_slack) return advance(chunk, write(at_, room - write_slack));
+    if (!scratch_) scratch_ = std::make_unique_for_overwrite<std::uint8_t[]>(limit_ + write_slack);
+    const std::size_t n = checked(chunk, write(scratch_.get(), limit_));
+    if (n > room) throw Error(Code::too_small, "out: too small for chunk " + std::to_string(chunk) + " of the frame");
+    std::memcpy(at_, scratch_.get(), n);
+    return advance(chunk, n);
+  }
+  [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(at_ - begin_); }
+
+ private:
+  static std::size_t checked(std::size_t chunk, std::size_t n) {
+    if (n == chunk_corrupt) throw_corrupt(chunk);
+    if (n == chunk_too_large || n / 4 > max_chunk_units)
+      throw Error(Code::too_small, "out: the exact sums of chunk " + std::to_string(chunk) +
+                                       " need more room than a frame has (values of absurdly different size)");
+    return n;
+  }
+  std::size_t advance(std::size_t chunk, std::size_t n) {
+    at_ += checked(chunk, n);
+    return n;
+  }
+  std::uint8_t* begin_;
+  std::uint8_t* at_;
+  std::uint8_t* end_;
+  std::size_t limit_;
+  std::unique_ptr<std::uint8_t[]> scratch_;
+};
+
+/// Runs `one(chunk, buffer, capacity)` for every chunk over threads, each into its own share of out, then closes the
+/// gaps. chunk_limit: no chunk can be larger; chunk_share: what a thread's part of out must offer for each of its
+/// chunks.
+template <class Start>
+std::size_t write_payload(std::size_t count, std::size_t chunk_limit, std::size_t chunk_share, MutBytes out,
+                          int threads, Start start) {
+  const std::size_t chunks = chunks_of(count);
+  const std::size_t table = table_bytes(count);
+  if (out.size() < table)
+    throw Error(Code::too_small, "out: " + std::to_string(out.size()) + " bytes cannot hold the frame");
+  if (chunks % 2 != 0) store(out.data() + 2 * chunks, std::uint16_t{0});
+  std::size_t parts =
+      std::clamp<std::size_t>(static_cast<std::size_t>(std::max(threads, 1)), 1, std::max<std::size_t>(chunks, 1));
+  if (out.size() - table + chunk_share <= chunks * chunk_share)
+    parts = 1;  // shares might overflow where the whole does not
+  std::vector<std::size_t> sizes(parts);
+  const auto begin_of = [&](std::size_t part) { return out.data() + table + (chunks * part / parts) * chunk_share; };
+  parallel_ranges(chunks, parts, [&](std::size_t part, std::size_t first, std::size_t last) {
+    Sink sink(begin_of(part), part + 1 == parts ? out.data() + out.size() : begin_of(part + 1), chunk_limit);
+    auto one = start(first);
+    for (std::size_t c = first; c < last; ++c) {
+      const std::size_t n = sink.put(c, [&](std::uint8_t* to, std::size_t room) { return one(c, to, room); });
+      store(out.data() + 2 * c, static_cast<std::uint16_t>(n / 4));
+    }
+    sizes[part] = sink.size();
+  });
+  std::size_t total = sizes[0];
+  for (std::size_t part = 1; part < parts; ++part) {
+    std::memmove(out.data() + table + total, begin_of(part), sizes[part]);
+    total += sizes[part];
+  }
+  return table + total;
+}
+
+const std::uint8_t* element_at(const Params& p, const void* x, std::size_t chunk) {
+  return static_cast<const std::uint8_t*>(x) + chunk * chunk_values * static_cast<std::size_t>(p.shape.element_bytes);
+}
+
+/// What a thread needs for a chunk of a sum: planes of full width, and a two-term expansion for every value.
+std::size_t sum_chunk_share(DType dtype) {
+  const std::size_t element = size_of(dtype);
+  if (!is_float(dtype)) return chunk_capacity(static_cast<int>(element));
+  return 1024 + chunk_values * ((element == 8 ? 9 : 5) + 17);
+}
+constexpr std::size_t sum_chunk_limit = 4 * max_chunk_units;
+
+}  // namespace
+
+std::size_t capacity(DType dtype, std::size_t count) {
+  return table_bytes(count) + 4 * chunks_of(count) + pad4(count * size_of(dtype));
+}
+
+std::size_t sum_capacity(DType dtype, std::size_t count) {
+  return table_bytes(count) + chunks_of(count) * sum_chunk_share(dtype);
+}
+
+Payload check_table(Bytes payload, std::size_t count) {
+  const std::size_t chunks = chunks_of(count);
+  std::size_t at = table_bytes(count);
+  if (payload.size() < at) throw Error(Code::corrupt, "frame: too short for its table of chunk sizes");
+  for (std::size_t c = 0; c < chunks; ++c) {
+    const std::size_t n = chunk_size(payload, c);
+    if (n == 0) throw Error(Code::corrupt, "frame: chunk " + std::to_string(c) + " is empty");
+    at += n;
+  }
+  if (at != payload.size())
+    throw Error(Code::corrupt,
+                "frame: its chunks take " + std::to_string(at) + " bytes, it has " + std::to_string(payload.size()));
+  return {payload, count};
+}
+
+std::size_t encode(const Params& p, const void* x, std::size_t count, MutBytes out, int threads) {
+  const Kernels& k = kernels();
+  const std::size_t limit = chunk_capacity(p.shape.element_bytes);
+  return write_payload(count, limit, limit, out, threads, [&](std::size_t) {
+    return [&](std::size_t c, std::uint8_t* to, std::size_t) {
+      return k.encode(p, element_at(p, x, c), values_in(count, c), to);
+    };
+  });
+}
+
+std::size_t add(const Params& p, const Params& pa, const Payload& a, const Params& pb, const Payload& b, MutBytes out,
+                int threads) {
+  const Kernels& k = kernels();
+  return write_payload(a.count, sum_chunk_limit, sum_chunk_share(p.grid.dtype), out, threads, [&](std::size_t first) {
+    return
+        [&, ca = Cursor(a, first), cb = Cursor(b, first)](std::size_t c, std::uint8_t* to, std::size_t room) mutable {
+          const ChunkBytes from_a = ca.next();
+          return k.add(p, pa, from_a, pb, cb.next(), values_in(a.count, c), to, room);
+        };
+  });
+}
+
+std::size_t encode_add(const Params& p, const Params& px, const void* x, const Params& pb, const Payload& b,
+                       MutBytes out, int threads) {
+  const Kernels& k = kernels();
+  return write_payload(b.count, sum_chunk_limit, sum_chunk_share(p.grid.dtype), out, threads, [&](std::size_t first) {
+    return [&, cb = Cursor(b, first)](std::size_t c, std::uint8_t* to, std::size_t room) mutable {
+      return k.encode_add(p, px, element_at(p, x, c), pb, cb.next(), values_in(b.count, c), to, room);
+    };
+  });
+}
+
+void decode(const Params& p, const Payload& in, std::size_t first, std::size_t n, void* y, int threads) {
+  const Kernels& k = kernels();
+  const std::size_t parts =
+      std::clamp<std::size_t>(static_cast<std::size_t>(std::max(threads, 1)), 1, std::max<std::size_t>(n, 1));
+  parallel_ranges(n, parts, [&](std::size_t, std::size_t begin, std::size_t end) {
+    Cursor cursor(in, first + begin);
+    for (std::size_t c = begin; c < end; ++c) {
+      auto* to = const_cast<std::uint8_t*>(element_at(p, y, c));
+      if (!k.decode(p, cursor.next(), values_in(in.count, first + c), to)) throw_corrupt(first + c);
+    }
+  });
+}
+
+}  // namespace laconic::slice

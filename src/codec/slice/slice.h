@@ -1,0 +1,43 @@
+// The slice codec over whole arrays: a table of chunk sizes (u16 each, in units of 4 bytes, padded to a multiple of 4)
+// and the chunks. What frames carry. Thread safe; bytes do not depend on the SIMD target or the number of threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "codec/slice/kernels.h"
+
+namespace laconic::slice {
+
+using Bytes = std::span<const std::uint8_t>;
+using MutBytes = std::span<std::uint8_t>;
+
+constexpr std::size_t chunks_of(std::size_t count) { return (count + chunk_values - 1) / chunk_values; }
+constexpr std::size_t table_bytes(std::size_t count) { return pad4(2 * chunks_of(count)); }
+
+/// Most bytes that encode() writes.
+std::size_t capacity(DType dtype, std::size_t count);
+/// Most bytes that add() and encode_add() write, except for sums of absurdly spread values (then they throw too_small).
+std::size_t sum_capacity(DType dtype, std::size_t count);
+
+/// A payload whose table has been found to describe exactly its bytes.
+struct Payload {
+  Bytes bytes;
+  std::size_t count = 0;
+};
+
+/// Throws Error(corrupt) when the table does not fit.
+Payload check_table(Bytes payload, std::size_t count);
+
+/// Each returns the payload's bytes; Error(too_small) when out cannot hold it, Error(corrupt) for a damaged operand.
+std::size_t encode(const Params& p, const void* x, std::size_t count, MutBytes out, int threads);
+std::size_t add(const Params& p, const Params& pa, const Payload& a, const Params& pb, const Payload& b, MutBytes out,
+                int threads);
+std::size_t encode_add(const Params& p, const Params& px, const void* x, const Params& pb, const Payload& b,
+                       MutBytes out, int threads);
+
+/// Decodes chunks [first, first + n) to y, which holds the values of just those.
+void decode(const Params& p, const Payload& in, std::size_t first, std::size_t n, void* y, int threads);
+
+}  // namespace laconic::slice

@@ -1,0 +1,39 @@
+// Splits index ranges over threads.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace laconic {
+
+/// Calls f(part, first, last) for `parts` contiguous ranges of [0, n), part 0 on the calling thread, and returns when
+/// all are done. The first exception of any part is rethrown.
+template <class F>
+void parallel_ranges(std::size_t n, std::size_t parts, F f) {
+  if (parts <= 1) {
+    f(std::size_t{0}, std::size_t{0}, n);
+    return;
+  }
+  std::exception_ptr failure;
+  std::mutex guard;
+  auto run = [&](std::size_t part) {
+    try {
+      f(part, n * part / parts, n * (part + 1) / parts);
+    } catch (...) {
+      const std::lock_guard lock(guard);
+      if (!failure) failure = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    threads.reserve(parts - 1);
+    for (std::size_t part = 1; part < parts; ++part) threads.emplace_back(run, part);
+    run(0);
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace laconic
