@@ -7,7 +7,8 @@
 namespace laconic {
 
 /// recv = send of rank 0, send of rank 1, ... Counts may differ between ranks; recv.count is their total
-/// (Error(mismatch) with both values if it is not). In place when send.data is where this rank's part lies in recv.
+/// (Error(mismatch) with both values if it is not). In place when send.data is where this rank's part lies in recv; any
+/// other overlap costs a copy of send.
 ///
 /// Each rank's data is compressed once and forwarded unopened: |recv[i] - sent| <= bound. Every rank holds the same
 /// bytes: also the owner keeps what the others decode. Lossless (the default) keeps every bit. NaN and infinities pass

@@ -21,7 +21,7 @@ struct Options {
   int threads = 1;                 ///< codec threads of this rank; the bytes do not depend on it
   std::size_t segment_values = 0;  ///< pipeline segment in elements, rounded up to whole chunks; 0: automatic. Ranks
                                    ///< may differ: the smallest wins
-  bool confirm = true;  ///< agree on success at the end, so that an error anywhere is an error on every rank
+  bool confirm = true;             ///< agree on success at the end, so that an error anywhere is an error on every rank
 };
 
 /// What one call did on this rank. The times in `stats` add up to the whole call.

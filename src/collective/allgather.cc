@@ -1,0 +1,56 @@
+#include "collective/allgather.h"
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "collective/budget.h"
+#include "collective/call.h"
+#include "collective/movement.h"
+#include "schedule/ring.h"
+
+namespace laconic {
+
+Report allgather(ConstArray send, MutArray recv, Communicator& comm, const Options& options) {
+  Call call(Collective::allgather, comm, options);
+  // Where the own part lies is known only when the counts are: overlap is looked at then.
+  call.check_arrays(send, recv, send.data);
+  call.check_bound(send.dtype);
+  call.proposal().total = recv.count;
+  call.scan_operand(send);
+  const Agreement agreed = call.agree(CountRule::gather);
+
+  const std::vector<std::size_t> counts(agreed.counts.begin(), agreed.counts.end());
+  const auto results = split(recv, counts);
+  const auto me = static_cast<std::size_t>(comm.rank());
+  const bool in_place = send.data == results[me].data;
+  if (comm.size() == 1) {
+    if (!in_place && send.count != 0) std::memmove(recv.data, send.data, send.bytes());
+    return call.finish();
+  }
+  // Without this, decoding another rank's part could overwrite what is still to be encoded.
+  std::vector<std::uint8_t> moved_aside;
+  if (!in_place && overlap(send, recv)) {
+    const auto* bytes = static_cast<const std::uint8_t*>(send.data);
+    moved_aside.assign(bytes, bytes + send.bytes());
+    send.data = moved_aside.data();
+  }
+  const Budget budget = budget_movement(send.dtype, options.bound, agreed.range);
+  call.note(budget);
+  std::vector<ConstArray> operands(results.size(), ConstArray{nullptr, 0, send.dtype});
+  operands[me] = send;
+  MovementKernel kernel(operands, results, budget.grid, options.threads);
+  auto program = schedule::ring::allgather(comm.size(), comm.rank());
+  if (budget.grid.lossless()) {  // what the others decode is what we have
+    if (!in_place && send.count != 0) std::memcpy(results[me].data, send.data, send.bytes());
+    program.result[me] = false;
+  }
+  const Layout layout(counts, call.segment_values(agreed, send.dtype));
+  return call.finish(Pipeline(comm, program, layout, kernel, call.report()).run());
+}
+
+Report allgather(ConstArray send, MutArray recv, Communicator& comm) {
+  return allgather(send, recv, comm, comm.defaults());
+}
+
+}  // namespace laconic

@@ -1,0 +1,36 @@
+// The error budget: what bound each operand gets so that the result keeps the bound that the user stated.
+#pragma once
+
+#include "codec/grid.h"
+#include "collective/op.h"
+#include "collective/options.h"
+#include "core/bound.h"
+#include "core/range.h"
+
+namespace laconic {
+
+/// How a call's data will be coded.
+struct Budget {
+  Route route = Route::exact;
+  Grid grid{};  ///< of every operand; lossless on the exact route
+  double operand_bound = 0;
+  double result_bound = 0;         ///< promised for each element of the result, besides half a unit in its last place
+  const char* fallback = nullptr;  ///< why a bound that was given is not used; null where it is, or where there is none
+};
+
+/// The sum or average of `ranks` operands with this common range. E is the user's bound, e an operand's:
+///
+///   sum      e = E / n, the result is within E            operand scope: e = E, the result is within n E
+///   average  e = E,     the result is within E            operand scope: the same
+///
+/// less what the roundings of the values themselves may add (an ulp or two of the largest magnitude). The route is
+/// exact where that leaves nothing, where the bound is lossless, for integers, and where no grid can hold the sum.
+Budget budget_reduction(Op op, DType dtype, const Bound& bound, int ranks, const Range& range);
+
+/// Data that only moves: e = E whatever the scope.
+Budget budget_movement(DType dtype, const Bound& bound, const Range& range);
+
+/// Distance from |x| to the next larger value of the type; the least positive value for 0, infinity beyond the type.
+double ulp_of(DType dtype, double x);
+
+}  // namespace laconic

@@ -1,0 +1,68 @@
+// What every collective does around its data exchange: check the arguments, agree, keep the clock, report.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "collective/budget.h"
+#include "collective/communicator.h"
+#include "collective/metadata.h"
+#include "core/array.h"
+
+namespace laconic {
+
+/// One call of one collective on one rank. Construct, check, agree, move data, finish.
+class Call {
+ public:
+  /// Throws if the communicator is unusable: without the others, since none of them can be reached.
+  Call(Collective collective, Communicator& comm, const Options& options);
+
+  /// Runs a check of this rank's arguments; an Error that it throws is kept for agree(), so that the others hear of it.
+  template <typename Check>
+  void check(Check&& work) {
+    if (proposal_.refused) return;
+    try {
+      work();
+    } catch (const Error& e) {
+      proposal_.refused = e;
+    }
+  }
+
+  /// Checks that hold everywhere: dtypes, pointers, overlap, bound, threads, op. `in_place` is where send.data must
+  /// equal recv.data's counterpart if the two overlap at all.
+  void check_arrays(ConstArray send, MutArray recv, const void* in_place);
+  void check_bound(DType dtype);
+  void check_op(Op op, DType dtype);
+
+  /// Looks through the operand, if its range is needed.
+  void scan_operand(ConstArray operand);
+
+  /// The exchange. See metadata.h.
+  Agreement agree(CountRule rule);
+
+  /// Puts the decision into the report.
+  void note(const Budget& budget);
+
+  /// Elements of a segment: what was agreed, or the default for this dtype; whole chunks.
+  [[nodiscard]] std::size_t segment_values(const Agreement& agreed, DType dtype) const;
+
+  /// The exchange after the data; throws what any rank has to say. Then closes the books.
+  Report finish(const std::optional<Failure>& failure);
+
+  /// For a call that moved no data.
+  Report finish();
+
+  [[nodiscard]] Proposal& proposal() { return proposal_; }
+  [[nodiscard]] Report& report() { return report_; }
+  [[nodiscard]] const Options& options() const { return options_; }
+
+ private:
+  Communicator& comm_;
+  Options options_;
+  Proposal proposal_;
+  Report report_;
+  bool confirm_ = true;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace laconic

@@ -1,0 +1,22 @@
+// The exact route of a reduction: every operand travels losslessly to the owner of its block, who sums exactly and
+// rounds once. As many bytes as a plain ring would send at worst, the same bits whatever the order, for everything that
+// no grid can hold: lossless bounds, integers, sums beyond the grid.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "collective/op.h"
+#include "collective/pipeline.h"
+
+namespace laconic {
+
+/// operands: this rank's block for each rank. Writes the sum of this rank's own blocks to `result`, which may lie over
+/// operands[rank()] or, as in-place reduce_scatter has it, before it in the same array. Scratch: one slab of a block
+/// per rank. Throws Error(transport).
+std::optional<Failure> exact_reduce_scatter(const std::vector<ConstArray>& operands, MutArray result, Op op,
+                                            std::size_t segment_values, int threads, Communicator& comm,
+                                            Report& report);
+
+}  // namespace laconic

@@ -1,0 +1,200 @@
+#include "collective/exact_sum.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+#include "codec/slice/expansion.h"
+#include "core/error.h"
+#include "core/half.h"
+
+namespace laconic {
+namespace {
+
+constexpr std::size_t tile = 1024;  // of doubles: three of them fit the first-level cache
+using Tile = std::array<double, tile>;
+
+template <typename T>
+T load(const ConstArray& x, std::size_t i) {
+  T v;
+  std::memcpy(&v, static_cast<const std::uint8_t*>(x.data) + i * sizeof(T), sizeof(T));
+  return v;
+}
+
+template <typename T>
+void store(const MutArray& x, std::size_t i, T v) {
+  std::memcpy(static_cast<std::uint8_t*>(x.data) + i * sizeof(T), &v, sizeof(T));
+}
+
+/// How a dtype goes to double (exactly) and back from a value that was rounded to odd in double (one rounding).
+struct F64 {
+  using Bits = double;
+  static double widen(double v) { return v; }
+  static double narrow(double v) { return v; }
+};
+struct F32 {
+  using Bits = float;
+  static double widen(float v) { return static_cast<double>(v); }
+  static float narrow(double v) { return static_cast<float>(v); }
+};
+/// To f32 with the last bit as a sticky one, so that rounding further is as if from the exact value.
+float sticky_f32(double v) {
+  const auto f = static_cast<float>(v);
+  if (!std::isfinite(f) || static_cast<double>(f) == v) return f;
+  auto bits = std::bit_cast<std::uint32_t>(f);
+  if (std::abs(static_cast<double>(f)) > std::abs(v)) --bits;  // toward zero first
+  return std::bit_cast<float>(bits | 1U);
+}
+struct F16 {
+  using Bits = std::uint16_t;
+  static double widen(std::uint16_t v) { return static_cast<double>(f32_of_f16(v)); }
+  static std::uint16_t narrow(double v) { return f16_of_f32(sticky_f32(v)); }
+};
+struct BF16 {
+  using Bits = std::uint16_t;
+  static double widen(std::uint16_t v) { return static_cast<double>(f32_of_bf16(v)); }
+  static std::uint16_t narrow(double v) { return bf16_of_f32(sticky_f32(v)); }
+};
+
+/// high + low is exact where bad is 0: twice compensated, and what a third level would hold must be nothing.
+struct Sums {
+  Tile high, low, bad;
+};
+
+void accumulate(Sums& s, const Tile& x, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const double a = s.high[i];
+    const double sum = a + x[i];
+    const double t = sum - a;
+    const double error = (a - (sum - t)) + (x[i] - t);
+    s.high[i] = sum;
+    const double b = s.low[i];
+    const double rest = b + error;
+    const double u = rest - b;
+    s.bad[i] += std::abs((b - (rest - u)) + (error - u));
+    s.low[i] = rest;
+  }
+}
+
+/// high + low, rounded to odd: the low part only says on which side of high the value lies.
+double round_to_odd(double high, double low) {
+  if (low == 0 || (std::bit_cast<std::uint64_t>(high) & 1U) != 0) return high;
+  const double infinity = std::numeric_limits<double>::infinity();
+  return std::nextafter(high, low > 0 ? infinity : -infinity);
+}
+
+template <typename Format>
+typename Format::Bits finish(double high, double low, int divisor) {
+  constexpr bool is_double = std::is_same_v<Format, F64>;
+  if (low != 0) {  // renormalise: high may have ended up far from its error
+    const double sum = high + low;
+    low = low - (sum - high);
+    high = sum;
+  }
+  if (divisor != 1) {
+    const auto n = static_cast<double>(divisor);
+    const double quotient = high / n;
+    low = (std::fma(-quotient, n, high) + low) / n;
+    high = quotient;
+    if (is_double) high += low;
+  }
+  return Format::narrow(is_double ? high : round_to_odd(high, low));
+}
+
+/// Everything that two doubles cannot hold: NaN, infinities, overflow, wide spreads.
+template <typename Format>
+typename Format::Bits slow(const std::vector<ConstArray>& operands, std::size_t i, int divisor) {
+  constexpr double scale = 0x1p-64;
+  slice::Expansion sum;
+  bool finite = true;
+  for (const ConstArray& x : operands) {
+    const double v = Format::widen(load<typename Format::Bits>(x, i));
+    finite = finite && std::isfinite(v);
+    sum.add(v);
+  }
+  double back = 1;
+  if (finite && !std::isfinite(sum.to_double())) {  // only f64: partial sums overflow, the sum itself may not
+    sum = {};
+    for (const ConstArray& x : operands) sum.add(Format::widen(load<typename Format::Bits>(x, i)) * scale);
+    back = 1 / scale;
+  }
+  const double high = sum.to_double();
+  if (std::isnan(high)) return Format::narrow(std::numeric_limits<double>::quiet_NaN());
+  if (!std::isfinite(high)) return Format::narrow(high);
+  slice::Expansion rest = sum;
+  rest.add(-high);
+  const auto n = static_cast<double>(divisor);
+  if (std::is_same_v<Format, F64>) {
+    return Format::narrow(divisor == 1 ? high * back : (high + rest.to_double()) / n * back);
+  }
+  if (divisor == 1) return Format::narrow(sum.to_odd());
+  const double quotient = high / n;
+  return Format::narrow(round_to_odd(quotient, std::fma(-quotient, n, high) + rest.to_double()));
+}
+
+template <typename Format>
+void sum_floats(const std::vector<ConstArray>& operands, MutArray out, int divisor) {
+  using Bits = typename Format::Bits;
+  Sums s;
+  Tile x;
+  for (std::size_t first = 0; first < out.count; first += tile) {
+    const std::size_t count = std::min(tile, out.count - first);
+    const auto widen = [&](const ConstArray& from, Tile& to) {
+      for (std::size_t i = 0; i < count; ++i) to[i] = Format::widen(load<Bits>(from, first + i));
+    };
+    widen(operands[0], s.high);
+    // Starting from the first operand, not from 0, keeps the sign of a zero. NaN - NaN marks what is not finite.
+    std::fill_n(s.low.begin(), count, 0.0);
+    for (std::size_t i = 0; i < count; ++i) s.bad[i] = std::abs(s.high[i] - s.high[i]);
+    for (std::size_t k = 1; k < operands.size(); ++k) {
+      widen(operands[k], x);
+      accumulate(s, x, count);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool exact = s.bad[i] == 0;
+      store<Bits>(out, first + i,
+                  exact ? finish<Format>(s.high[i], s.low[i], divisor) : slow<Format>(operands, first + i, divisor));
+    }
+  }
+}
+
+template <typename Unsigned>
+void sum_integers(const std::vector<ConstArray>& operands, MutArray out) {
+  for (std::size_t i = 0; i < out.count; ++i) {
+    Unsigned sum = 0;
+    for (const ConstArray& x : operands) sum += load<Unsigned>(x, i);
+    store<Unsigned>(out, i, sum);
+  }
+}
+
+}  // namespace
+
+void sum_exactly(const std::vector<ConstArray>& operands, MutArray out, Op op) {
+  const int divisor = op == Op::average ? static_cast<int>(operands.size()) : 1;
+  if (divisor != 1 && !is_float(out.dtype)) {
+    throw Error(Code::unsupported, "average of " + std::string(name_of(out.dtype)) + ": take the sum and divide");
+  }
+  switch (out.dtype) {
+    case DType::f32:
+      return sum_floats<F32>(operands, out, divisor);
+    case DType::f64:
+      return sum_floats<F64>(operands, out, divisor);
+    case DType::f16:
+      return sum_floats<F16>(operands, out, divisor);
+    case DType::bf16:
+      return sum_floats<BF16>(operands, out, divisor);
+    case DType::i32:
+    case DType::u32:
+      return sum_integers<std::uint32_t>(operands, out);
+    case DType::i64:
+    case DType::u64:
+      return sum_integers<std::uint64_t>(operands, out);
+  }
+}
+
+}  // namespace laconic

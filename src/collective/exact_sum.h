@@ -1,0 +1,18 @@
+// The sum of several arrays, exact and rounded once: the same bits whatever the order. The fallback where no grid fits,
+// and the reference that tests compare with.
+#pragma once
+
+#include <vector>
+
+#include "collective/op.h"
+#include "core/array.h"
+
+namespace laconic {
+
+/// out[i] = sum (or average) over k of operands[k][i]. Floats: the exact value rounded once to the dtype, NaN (the
+/// positive quiet one) and infinities as in IEEE arithmetic; an average of f64 may differ from the nearest value in the
+/// last place. Integers: the sum modulo 2^bits (average is Error(unsupported)). All arrays have out's dtype and count;
+/// out may be one of them. At least one operand.
+void sum_exactly(const std::vector<ConstArray>& operands, MutArray out, Op op);
+
+}  // namespace laconic

@@ -1,0 +1,56 @@
+// How a collective's data is cut: blocks (what a schedule moves), each in segments (what a pipeline moves).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "core/array.h"
+
+namespace laconic {
+
+/// Elements [first, first + count) of a block.
+struct Part {
+  int block = 0;
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
+
+class Layout {
+ public:
+  /// counts: elements of each block. segment_values > 0: elements of a segment, the last of a block may be shorter.
+  Layout(std::vector<std::size_t> counts, std::size_t segment_values)
+      : counts_(std::move(counts)), segment_values_(segment_values) {}
+
+  [[nodiscard]] std::size_t blocks() const { return counts_.size(); }
+  [[nodiscard]] std::size_t count(int block) const { return counts_[static_cast<std::size_t>(block)]; }
+  [[nodiscard]] std::size_t segment_values() const { return segment_values_; }
+  /// No segments in an empty block: nothing is sent for it.
+  [[nodiscard]] std::size_t segments(int block) const { return (count(block) + segment_values_ - 1) / segment_values_; }
+  [[nodiscard]] Part part(int block, std::size_t segment) const {
+    const std::size_t first = segment * segment_values_;
+    return {block, first, std::min(segment_values_, count(block) - first)};
+  }
+
+ private:
+  std::vector<std::size_t> counts_;
+  std::size_t segment_values_;
+};
+
+/// Cuts `count` elements into `blocks` shares that differ as little as whole chunks allow (single elements where there
+/// are too few chunks for that).
+std::vector<std::size_t> even_shares(std::size_t count, int blocks);
+
+/// The elements of `array` from `first` on, `count` of them.
+ConstArray slice_of(ConstArray array, std::size_t first, std::size_t count);
+MutArray slice_of(MutArray array, std::size_t first, std::size_t count);
+
+/// True when they share memory.
+bool overlap(ConstArray a, ConstArray b);
+
+/// One view per block, one after the other in `array`; their counts add up to array.count.
+std::vector<ConstArray> split(ConstArray array, const std::vector<std::size_t>& counts);
+std::vector<MutArray> split(MutArray array, const std::vector<std::size_t>& counts);
+
+}  // namespace laconic

@@ -1,0 +1,195 @@
+#include "collective/metadata.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+
+namespace laconic {
+namespace {
+
+constexpr std::uint32_t version = 0x3143414cU;  // "LAC1": both ends speak the same record
+constexpr std::size_t text_room = 144;
+
+/// A Proposal on the wire. Fixed size, no padding, little endian.
+struct Record {
+  std::uint32_t version = 0;
+  std::uint8_t collective = 0, dtype = 0, op = 0, refused = 0;
+  std::uint8_t bound_kind = 0, bound_scope = 0;
+  std::uint8_t confirm = 0;
+  std::uint8_t unused[5] = {};
+  double bound_value = 0;
+  std::uint64_t count = 0, total = 0, layout = 0, segment_values = 0;
+  double range_min = 0, range_max = 0;
+  std::uint64_t range_count = 0, range_non_finite = 0;
+  char text[text_room] = {};
+};
+static_assert(sizeof(Record) == 88 + text_room);
+
+struct Verdict {
+  std::int32_t code = 0;
+  std::int32_t rank = 0;
+};
+
+void put_text(char* room, std::size_t size, const std::string& text) {
+  std::memcpy(room, text.data(), std::min(size - 1, text.size()));
+}
+
+Record pack(const Proposal& p) {
+  Record r;
+  r.version = version;
+  r.collective = static_cast<std::uint8_t>(p.collective);
+  r.dtype = static_cast<std::uint8_t>(p.dtype);
+  r.op = static_cast<std::uint8_t>(p.op);
+  r.bound_kind = static_cast<std::uint8_t>(p.bound.kind);
+  r.bound_scope = static_cast<std::uint8_t>(p.bound.scope);
+  r.bound_value = p.bound.value;
+  r.confirm = p.confirm ? 1 : 0;
+  r.count = p.count;
+  r.total = p.total;
+  r.layout = p.layout;
+  r.segment_values = p.segment_values;
+  r.range_min = p.range.min;
+  r.range_max = p.range.max;
+  r.range_count = p.range.count;
+  r.range_non_finite = p.range.non_finite;
+  if (p.refused) {
+    r.refused = static_cast<std::uint8_t>(p.refused->code());
+    put_text(r.text, sizeof r.text, p.refused->what());
+  }
+  return r;
+}
+
+Bound bound_of(const Record& r) {
+  return {static_cast<BoundKind>(r.bound_kind), static_cast<BoundScope>(r.bound_scope), r.bound_value};
+}
+
+/// The same on every rank, whoever calls.
+[[noreturn]] void throw_mismatch(Collective what, const char* argument, int rank, const std::string& theirs,
+                                 const std::string& first) {
+  throw Error(Code::mismatch, std::string(name_of(what)) + ": rank " + std::to_string(rank) + " passed " + argument +
+                                  " " + theirs + ", rank 0 passed " + first +
+                                  "; all ranks of a call must pass the same");
+}
+
+/// Every field that must be equal, in order of how much it explains.
+void require_equal(const std::vector<Record>& all, CountRule rule) {
+  const Record& first = all.front();
+  const auto what = static_cast<Collective>(first.collective);
+  for (int r = 1; r < static_cast<int>(all.size()); ++r) {
+    const Record& other = all[static_cast<std::size_t>(r)];
+    const auto differ = [&](const char* argument, const std::string& theirs, const std::string& ours) {
+      if (theirs != ours) throw_mismatch(what, argument, r, theirs, ours);
+    };
+    differ("record version", std::to_string(other.version), std::to_string(first.version));
+    differ("collective", name_of(static_cast<Collective>(other.collective)), name_of(what));
+    differ("dtype", std::string(name_of(static_cast<DType>(other.dtype))),
+           std::string(name_of(static_cast<DType>(first.dtype))));
+    differ("op", std::string(name_of(static_cast<Op>(other.op))), std::string(name_of(static_cast<Op>(first.op))));
+    if (!(bound_of(other) == bound_of(first))) {
+      throw_mismatch(what, "bound", r, bound_of(other).to_string(), bound_of(first).to_string());
+    }
+    if (rule == CountRule::equal) differ("count", std::to_string(other.count), std::to_string(first.count));
+    differ("counts with digest", std::to_string(other.layout), std::to_string(first.layout));
+  }
+}
+
+void require_totals(const std::vector<Record>& all) {
+  std::uint64_t sum = 0;
+  for (const Record& r : all) sum += r.count;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    if (all[r].total == sum) continue;
+    throw Error(Code::mismatch, std::string(name_of(static_cast<Collective>(all[r].collective))) + ": rank " +
+                                    std::to_string(r) + " has room for " + std::to_string(all[r].total) +
+                                    " elements, all ranks together bring " + std::to_string(sum));
+  }
+}
+
+void require_nobody_refused(const std::vector<Record>& all) {
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    if (all[r].refused == 0) continue;
+    const std::size_t length = strnlen(all[r].text, text_room);
+    throw Error(static_cast<Code>(all[r].refused), std::string(name_of(static_cast<Collective>(all[r].collective))) +
+                                                       ": rank " + std::to_string(r) + ": " +
+                                                       std::string(all[r].text, length));
+  }
+}
+
+/// allgather_small of one trivially copyable value, and what it cost.
+template <typename T>
+std::vector<T> exchange(Communicator& comm, const T& mine, Report& report) {
+  const Timed clock(report.stats.wire_seconds);
+  std::vector<T> all(static_cast<std::size_t>(comm.size()));
+  const std::span<const std::uint8_t> out(reinterpret_cast<const std::uint8_t*>(&mine), sizeof(T));
+  const std::span<std::uint8_t> in(reinterpret_cast<std::uint8_t*>(all.data()), all.size() * sizeof(T));
+  try {
+    comm.transport().allgather_small(out, in);
+  } catch (...) {
+    comm.mark_unusable();
+    throw;
+  }
+  report.stats.wire_bytes += sizeof(T);
+  report.bytes_received += sizeof(T) * (all.size() - 1);
+  ++report.messages_sent;
+  return all;
+}
+
+}  // namespace
+
+const char* name_of(Collective c) {
+  switch (c) {
+    case Collective::allreduce:
+      return "allreduce";
+    case Collective::reduce_scatter:
+      return "reduce_scatter";
+    case Collective::allgather:
+      return "allgather";
+  }
+  return "?";
+}
+
+Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report& report) {
+  const std::vector<Record> all = exchange(comm, pack(mine), report);
+  require_nobody_refused(all);
+  require_equal(all, rule);
+  if (rule == CountRule::gather) require_totals(all);
+  Agreement agreed;
+  for (const Record& r : all) {
+    agreed.counts.push_back(r.count);
+    agreed.range = merge(agreed.range, {r.range_min, r.range_max, r.range_count, r.range_non_finite});
+    agreed.confirm = agreed.confirm || r.confirm != 0;
+    if (r.segment_values == 0) continue;
+    const bool first = agreed.segment_values == 0;
+    agreed.segment_values = first ? r.segment_values : std::min(agreed.segment_values, r.segment_values);
+  }
+  return agreed;
+}
+
+void confirm(Communicator& comm, const std::optional<Failure>& mine, bool together, Report& report) {
+  if (!together) {
+    if (mine) throw Error(mine->code, mine->text);
+    return;
+  }
+  const Verdict verdict{mine ? static_cast<std::int32_t>(mine->code) : 0, mine ? mine->rank : 0};
+  const auto verdicts = exchange(comm, verdict, report);
+  const auto failed = std::find_if(verdicts.begin(), verdicts.end(), [](const Verdict& v) { return v.code != 0; });
+  if (failed == verdicts.end()) return;
+  // Only now does anybody need the words; all ranks quote the first rank that has any.
+  std::array<char, 512> text{};
+  if (mine) put_text(text.data(), text.size(), mine->text);
+  const auto texts = exchange(comm, text, report);
+  const auto& words = texts[static_cast<std::size_t>(failed - verdicts.begin())];
+  throw Error(static_cast<Code>(failed->code), std::string(words.data(), strnlen(words.data(), words.size())));
+}
+
+std::uint64_t digest(const std::vector<std::uint64_t>& values) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const std::uint64_t v : values) {
+    for (int byte = 0; byte < 8; ++byte) {
+      hash = (hash ^ (v >> (8 * byte) & 0xff)) * 0x100000001b3ULL;
+    }
+  }
+  return hash;
+}
+
+}  // namespace laconic

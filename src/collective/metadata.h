@@ -1,0 +1,66 @@
+// The one small exact exchange before data moves: every rank learns what every rank brought, and all come to the same
+// decision or to the same error.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "collective/op.h"
+#include "collective/pipeline.h"
+#include "core/bound.h"
+#include "core/dtype.h"
+#include "core/error.h"
+#include "core/range.h"
+
+namespace laconic {
+
+enum class Collective : std::uint8_t { allreduce = 1, reduce_scatter = 2, allgather = 3 };
+const char* name_of(Collective c);
+
+/// What one rank brings to a call.
+struct Proposal {
+  Collective collective = Collective::allreduce;
+  DType dtype = DType::f32;
+  Op op = Op::none;
+  Bound bound{};
+  std::uint64_t count = 0;           ///< elements of the operand
+  std::uint64_t total = 0;           ///< elements of the whole result, as this rank understands it
+  std::uint64_t layout = 0;          ///< digest of whatever else must be equal (counts per rank)
+  std::uint64_t segment_values = 0;  ///< wish; 0: none
+  bool confirm = true;               ///< wish
+  Range range{};
+  std::optional<Error> refused;  ///< this rank cannot take part in the data exchange, and why
+};
+
+/// What all ranks know after the exchange.
+struct Agreement {
+  std::vector<std::uint64_t> counts;  ///< per rank
+  Range range{};                      ///< of all operands
+  std::uint64_t segment_values = 0;   ///< smallest wish; 0: nobody had one
+  bool confirm = false;               ///< somebody wishes it
+};
+
+/// How counts must fit together.
+enum class CountRule : std::uint8_t {
+  equal,   ///< the same count on every rank
+  gather,  ///< any count, but each rank's total must be the sum of the counts
+};
+
+/// Collective: every rank calls it, also one whose arguments are wrong (with `refused` set). Where one rank refuses,
+/// all throw its error, naming it; where ranks differ, all throw the same Error(mismatch) naming the rank and both
+/// values.
+Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report& report);
+
+/// The exchange after data has moved: throws the same error on every rank if any of them failed. With
+/// `together` off (the same on every rank) nothing is exchanged and it throws this rank's own failure.
+void confirm(Communicator& comm, const std::optional<Failure>& mine, bool together, Report& report);
+
+/// FNV-1a, for Proposal::layout.
+std::uint64_t digest(const std::vector<std::uint64_t>& values);
+
+}  // namespace laconic

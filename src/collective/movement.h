@@ -1,0 +1,35 @@
+// Movement: data is encoded once where it comes from, forwarded unopened, decoded where it is wanted. Every rank that
+// keeps a block decodes the same message, the one it came from too, so all hold the same bits.
+#pragma once
+
+#include <vector>
+
+#include "codec/grid.h"
+#include "collective/kernel.h"
+
+namespace laconic {
+
+class MovementKernel final : public Kernel {
+ public:
+  /// Per block: what this rank brings (null data where it brings nothing), and where it goes (null data: not wanted).
+  MovementKernel(std::vector<ConstArray> operands, std::vector<MutArray> results, const Grid& grid, int threads);
+
+  [[nodiscard]] std::size_t element_bytes() const override;
+  [[nodiscard]] std::size_t capacity(std::size_t values) const override;
+  std::size_t encode(const Part& part, frame::MutBytes out) override;
+  std::size_t encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) override;
+  std::size_t add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) override;
+  void deliver(const Part& part, frame::Bytes message) override;
+
+ private:
+  std::vector<ConstArray> operands_;
+  std::vector<MutArray> results_;
+  Grid grid_;
+  int threads_;
+};
+
+/// Throws Error(corrupt) unless the message claims to be `count` elements on this grid. (Decoding and adding check the
+/// rest: sizes, table, checksum.)
+void expect_frame(frame::Bytes message, const Grid& grid, std::size_t count);
+
+}  // namespace laconic

@@ -1,0 +1,39 @@
+#include "collective/op.h"
+
+#include <array>
+#include <string>
+
+#include "core/error.h"
+
+namespace laconic {
+namespace {
+
+struct Row {
+  Op op;
+  std::string_view name;
+  std::string_view alias;
+};
+constexpr std::array<Row, 5> rows = {{{Op::sum, "sum", "add"},
+                                      {Op::average, "average", "avg"},
+                                      {Op::min, "min", "minimum"},
+                                      {Op::max, "max", "maximum"},
+                                      {Op::product, "product", "prod"}}};
+
+}  // namespace
+
+std::string_view name_of(Op op) {
+  for (const Row& row : rows) {
+    if (row.op == op) return row.name;
+  }
+  return op == Op::none ? "none" : "?";
+}
+
+Op parse_op(std::string_view text) {
+  for (const Row& row : rows) {
+    if (text == row.name || text == row.alias) return row.op;
+  }
+  if (text == "mean") return Op::average;
+  throw Error(Code::invalid_argument, "op '" + std::string(text) + "': want sum, average, min, max or product");
+}
+
+}  // namespace laconic

@@ -1,0 +1,39 @@
+// Reduction on the grid: operands are encoded once on one common grid, partial sums are added compressed + compressed
+// as integers, the sum is decoded once. No error per hop, and no order in which the bits could differ.
+#pragma once
+
+#include <vector>
+
+#include "codec/grid.h"
+#include "collective/kernel.h"
+
+namespace laconic {
+
+class GridReductionKernel final : public Kernel {
+ public:
+  /// Per block: this rank's operand, and where the sum goes (null data: not wanted). Decoded sums are divided by
+  /// `divisor`: 1 for a sum, the number of ranks for an average (two roundings, which the budget has set aside).
+  GridReductionKernel(std::vector<ConstArray> operands, std::vector<MutArray> results, const Grid& grid, int divisor,
+                      int threads);
+
+  [[nodiscard]] std::size_t element_bytes() const override;
+  [[nodiscard]] std::size_t capacity(std::size_t values) const override;
+  std::size_t encode(const Part& part, frame::MutBytes out) override;
+  std::size_t encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) override;
+  std::size_t add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) override;
+  void deliver(const Part& part, frame::Bytes message) override;
+
+ private:
+  [[nodiscard]] ConstArray operand(const Part& part) const;
+
+  std::vector<ConstArray> operands_;
+  std::vector<MutArray> results_;
+  Grid grid_;
+  int divisor_;
+  int threads_;
+};
+
+/// x[i] = x[i] / divisor, each rounded once. Floating-point dtypes.
+void divide(MutArray x, int divisor);
+
+}  // namespace laconic
