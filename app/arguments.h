@@ -1,0 +1,27 @@
+// Options that several commands take, and their validation.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "core/bound.h"
+#include "io/array_file.h"
+
+namespace laconic::app {
+
+/// --dtype and --dims of a raw file.
+struct HintOptions {
+  std::string dtype;
+  std::string dims;
+
+  void add_to(CLI::App& command);
+  [[nodiscard]] ArrayHint hint() const;
+};
+
+/// "64MiB", "256k", "1000000" (k, M, G and KiB, MiB, GiB are powers of 1024) to bytes. Throws Failure(usage).
+std::size_t parse_size(const std::string& text);
+
+/// Checks a --threads value: 1 to 1024, Failure(usage) otherwise.
+int checked_threads(int threads);
+
+}  // namespace laconic::app

@@ -1,0 +1,324 @@
+// laconic bench codec: the codec's speed, ratio and error over the sample fields, beside its rivals.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "arguments.h"
+#include "bench/codec_bench.h"
+#include "bench/dataset.h"
+#include "bench/timing.h"
+#include "command.h"
+#include "core/error.h"
+#include "exit_code.h"
+#include "io/array_file.h"
+#include "report/progress.h"
+#include "report/table.h"
+
+namespace laconic::app {
+namespace {
+
+struct BenchOptions {
+  std::vector<std::string> files;
+  HintOptions hint;
+  std::string data;
+  std::string only;  // part of a field's name
+  std::string size = "64MiB";
+  std::vector<std::string> bounds{"1e-2rel", "1e-3rel", "1e-4rel"};
+  std::string target = "best";
+  int threads = 1;
+  int repetitions = 5;
+  bool no_rivals = false;
+  bool no_cache = false;
+  bool ratio_only = false;
+  bool per_field = false;
+};
+
+/// Rows that are averaged together, in the order in which they are shown.
+struct Group {
+  std::string dtype;
+  bool in_cache = false;
+  int bound_order = 0;  ///< place of the bound on the command line; lossless rivals come last
+  std::string bound;
+  std::string codec;
+  std::string target;
+  int threads = 1;
+  auto operator<=>(const Group&) const = default;
+};
+
+struct GroupMeans {
+  std::size_t fields = 0;
+  double ratio = 0, encode = 0, decode = 0, add = 0, encode_add = 0;  // geometric means; speeds over memcpy
+  double encode_rate = 0, decode_rate = 0, add_rate = 0,
+         encode_add_rate = 0;  // geometric means, GB/s of original bytes
+  double worst_error = 0;
+  std::uint64_t violations = 0;
+};
+
+std::vector<simd::Target> chosen_targets(const std::string& text) {
+  if (text == "best") return {simd::best()};
+  std::vector<simd::Target> all;
+  for (const auto t : {simd::Target::scalar, simd::Target::portable, simd::Target::avx2, simd::Target::avx512,
+                       simd::Target::avx512_gfni}) {
+    if (text == name_of(t) && !simd::supported(t))
+      throw Failure(Exit::usage, fmt::format("--target {}: this processor does not have it", text));
+    if (simd::supported(t) && (text == "all" || text == name_of(t))) all.push_back(t);
+  }
+  if (all.empty())
+    throw Failure(Exit::usage,
+                  fmt::format("--target '{}' is none of best, all, scalar, portable, avx2, avx512, avx512+gfni", text));
+  return all;
+}
+
+std::vector<Field> chosen_fields(const BenchOptions& options) {
+  std::vector<Field> fields;
+  if (options.files.empty()) {
+    fields = list_fields(find_data_folder(options.data));
+  } else {
+    for (const std::string& path : options.files) {
+      const ArrayReader in(path, options.hint.hint());
+      fields.push_back({path, path, in.shape(), std::nullopt, {}});
+    }
+  }
+  std::erase_if(fields, [&](const Field& f) { return f.name.find(options.only) == std::string::npos; });
+  std::erase_if(fields, [](const Field& f) { return count_of(f.shape, f.path) == 0; });
+  if (fields.empty()) throw Failure(Exit::usage, "no field is left to measure");
+  return fields;
+}
+
+LoadedField load_any(const Field& field) {
+  const ArrayReader in(field.path, {field.shape.dtype, field.shape.dims});
+  if (in.kind() == FileKind::raw) return load(field);
+  LoadedField out{field, std::vector<std::uint8_t>(in.bytes())};
+  in.read(0, {out.bytes.data(), static_cast<std::size_t>(in.count()), field.shape.dtype});
+  return out;
+}
+
+std::vector<CodecRow> measure(const BenchOptions& options, const std::vector<Bound>& bounds, bool show_progress) {
+  CodecBenchOptions codec;
+  codec.bytes = parse_size(options.size);
+  if (options.no_cache) codec.cache_bytes = 0;
+  codec.repetitions = options.repetitions;
+  codec.targets = chosen_targets(options.target);
+  codec.threads = checked_threads(options.threads);
+  codec.rivals = !options.no_rivals;
+  const std::vector<Field> fields = chosen_fields(options);
+  Progress progress("", fields.size() * bounds.size(), show_progress);
+  std::vector<CodecRow> rows;
+  for (const Field& f : fields) {
+    progress.label(f.name);
+    const LoadedField field = load_any(f);
+    if (options.ratio_only) {
+      for (const Bound& b : bounds) rows.push_back(ratio_of_field(field, b));
+      progress.advance(bounds.size());
+    } else {
+      const auto more = bench_field(field, bounds, codec, [&] { progress.advance(1); });
+      rows.insert(rows.end(), more.begin(), more.end());
+    }
+  }
+  return rows;
+}
+
+double rate(const CodecRow& r, double seconds) {
+  return seconds > 0 ? static_cast<double>(r.raw_bytes) / seconds / 1e9 : 0;
+}
+
+std::map<Group, GroupMeans> summarise(const std::vector<CodecRow>& rows) {
+  std::map<Group, std::vector<const CodecRow*>> groups;
+  for (const CodecRow& r : rows)
+    groups[{r.dtype, r.in_cache, r.bound_order, r.bound, r.codec, r.target, r.threads}].push_back(&r);
+  std::map<Group, GroupMeans> out;
+  for (const auto& [group, members] : groups) {
+    const auto mean = [&, &m = members](auto f) {
+      std::vector<double> values;
+      for (const CodecRow* r : m) values.push_back(f(*r));
+      return geometric_mean(values);
+    };
+    GroupMeans& s = out[group];
+    s.fields = members.size();
+    s.ratio = mean([](const CodecRow& r) { return r.ratio(); });
+    s.encode = mean([](const CodecRow& r) { return r.versus_copy(r.encode); });
+    s.decode = mean([](const CodecRow& r) { return r.versus_copy(r.decode); });
+    s.add = mean([](const CodecRow& r) { return r.versus_copy(r.add); });
+    s.encode_add = mean([](const CodecRow& r) { return r.versus_copy(r.encode_add); });
+    s.encode_rate = mean([](const CodecRow& r) { return rate(r, r.encode); });
+    s.decode_rate = mean([](const CodecRow& r) { return rate(r, r.decode); });
+    s.add_rate = mean([](const CodecRow& r) { return rate(r, r.add); });
+    s.encode_add_rate = mean([](const CodecRow& r) { return rate(r, r.encode_add); });
+    for (const CodecRow* r : members) {
+      s.worst_error = std::max(s.worst_error, r->error_over_bound);
+      s.violations += r->violations;
+    }
+  }
+  return out;
+}
+
+std::string speed(double rate, double ratio) { return ratio > 0 ? fmt::format("{:.2f} ({:.2f})", rate, ratio) : "-"; }
+
+void print_speed_tables(const std::map<Group, GroupMeans>& summary) {
+  std::set<std::pair<std::string, bool>> kinds;
+  for (const auto& [g, m] : summary) kinds.insert({g.dtype, g.in_cache});
+  for (const auto& [dtype, in_cache] : kinds) {
+    Table table({"codec", "bound", "fields", "ratio", "compress", "decompress", "add", "encode+add", "error/bound",
+                 "violations"});
+    for (const auto& [g, m] : summary) {
+      if (g.dtype != dtype || g.in_cache != in_cache) continue;
+      std::string who = g.codec;
+      if (!g.target.empty()) who += " " + g.target;
+      if (g.threads > 1) who += fmt::format(" {} threads", g.threads);
+      table.row({who, g.bound, fmt::format("{}", m.fields), fmt::format("{:.2f}", m.ratio),
+                 speed(m.encode_rate, m.encode), speed(m.decode_rate, m.decode), speed(m.add_rate, m.add),
+                 speed(m.encode_add_rate, m.encode_add), fmt::format("{:.4f}", m.worst_error),
+                 fmt::format("{}", m.violations)});
+    }
+    fmt::print("\n{}, {}: GB/s of original bytes (as a multiple of memcpy in the same run), geometric means\n{}", dtype,
+               in_cache ? "256 KiB buffers in cache" : "large buffers from memory", table.text());
+  }
+}
+
+void print_ratios(const std::vector<CodecRow>& rows, const std::vector<Bound>& bounds) {
+  std::vector<std::string> head{"field", "dtype"};
+  for (const Bound& b : bounds) head.push_back(b.to_string());
+  head.insert(head.end(), {"error/bound", "violations"});
+  Table table(head);
+  for (std::size_t i = 0; i < rows.size(); i += bounds.size()) {
+    std::vector<std::string> cells{rows[i].field, rows[i].dtype};
+    double worst = 0;
+    std::uint64_t violations = 0;
+    for (std::size_t b = 0; b < bounds.size(); ++b) {
+      cells.push_back(fmt::format("{:.2f}", rows[i + b].ratio()));
+      worst = std::max(worst, rows[i + b].error_over_bound);
+      violations += rows[i + b].violations;
+    }
+    cells.insert(cells.end(), {fmt::format("{:.4f}", worst), fmt::format("{}", violations)});
+    table.row(cells);
+  }
+  table.rule();
+  for (const std::string dtype : {"f32", "f64"}) {
+    std::vector<std::string> cells{"geometric mean", dtype};
+    bool any = false;
+    for (std::size_t b = 0; b < bounds.size(); ++b) {
+      std::vector<double> values;
+      for (std::size_t i = b; i < rows.size(); i += bounds.size())
+        if (rows[i].dtype == dtype) values.push_back(rows[i].ratio());
+      any = any || !values.empty();
+      cells.push_back(fmt::format("{:.2f}", geometric_mean(values)));
+    }
+    if (any) table.row(cells);
+  }
+  fmt::print("{}", table.text());
+}
+
+nlohmann::json to_json(const CodecRow& r) {
+  return {
+      {"field", r.field},
+      {"dtype", r.dtype},
+      {"bound", r.bound},
+      {"codec", r.codec},
+      {"target", r.target},
+      {"in_cache", r.in_cache},
+      {"threads", r.threads},
+      {"raw_bytes", r.raw_bytes},
+      {"packed_bytes", r.packed_bytes},
+      {"ratio", r.ratio()},
+      {"error_over_bound", r.error_over_bound},
+      {"violations", r.violations},
+      {"seconds",
+       {{"memcpy", r.copy}, {"encode", r.encode}, {"decode", r.decode}, {"add", r.add}, {"encode_add", r.encode_add}}},
+      {"versus_memcpy",
+       {{"encode", r.versus_copy(r.encode)},
+        {"decode", r.versus_copy(r.decode)},
+        {"add", r.versus_copy(r.add)},
+        {"encode_add", r.versus_copy(r.encode_add)}}}};
+}
+
+nlohmann::json to_json(const std::vector<CodecRow>& rows, const std::map<Group, GroupMeans>& summary) {
+  nlohmann::json j{{"rows", nlohmann::json::array()}, {"geometric_means", nlohmann::json::array()}};
+  for (const CodecRow& r : rows) j["rows"].push_back(to_json(r));
+  for (const auto& [g, m] : summary) {
+    j["geometric_means"].push_back(
+        {{"dtype", g.dtype},
+         {"bound", g.bound},
+         {"in_cache", g.in_cache},
+         {"codec", g.codec},
+         {"target", g.target},
+         {"threads", g.threads},
+         {"fields", m.fields},
+         {"ratio", m.ratio},
+         {"worst_error_over_bound", m.worst_error},
+         {"violations", m.violations},
+         {"gb_per_s",
+          {{"encode", m.encode_rate},
+           {"decode", m.decode_rate},
+           {"add", m.add_rate},
+           {"encode_add", m.encode_add_rate}}},
+         {"versus_memcpy",
+          {{"encode", m.encode}, {"decode", m.decode}, {"add", m.add}, {"encode_add", m.encode_add}}}});
+  }
+  return j;
+}
+
+void print_per_field(const std::vector<CodecRow>& rows) {
+  Table table(
+      {"field", "codec", "bound", "ratio", "compress", "decompress", "add", "encode+add", "error/bound", "violations"});
+  for (const CodecRow& r : rows) {
+    const auto cell = [&](double s) { return speed(rate(r, s), r.versus_copy(s)); };
+    table.row({r.field,
+               fmt::format("{} {}{}{}", r.codec, r.target, r.in_cache ? " cache" : "", r.threads > 1 ? " x2" : ""),
+               r.bound, fmt::format("{:.2f}", r.ratio()), cell(r.encode), cell(r.decode), cell(r.add),
+               cell(r.encode_add), fmt::format("{:.4f}", r.error_over_bound), fmt::format("{}", r.violations)});
+  }
+  fmt::print("{}", table.text());
+}
+
+int run_bench_codec(const Session& session, const BenchOptions& options) {
+  if (options.repetitions < 1 || options.repetitions > 1000)
+    throw Failure(Exit::usage, fmt::format("--repetitions {} is not between 1 and 1000", options.repetitions));
+  std::vector<Bound> bounds;
+  for (const std::string& text : options.bounds) bounds.push_back(Bound::parse(text));
+  const std::vector<CodecRow> rows = measure(options, bounds, session.progress());
+  const auto summary = summarise(rows);
+  if (session.json) {
+    fmt::print("{}\n", to_json(rows, summary).dump(1));
+  } else if (options.ratio_only) {
+    print_ratios(rows, bounds);
+  } else {
+    if (options.per_field) print_per_field(rows);
+    print_speed_tables(summary);
+  }
+  // Only our own promise counts: zfp's violations on special values are shown, not a failure.
+  const bool kept =
+      std::all_of(rows.begin(), rows.end(), [](const CodecRow& r) { return r.codec != "slice" || r.violations == 0; });
+  return static_cast<int>(kept ? Exit::ok : Exit::bound_violated);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Session& session) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* bench = app.add_subcommand("bench", "Measure on this machine");
+  bench->require_subcommand(1);
+  CLI::App* c = bench->add_subcommand("codec", "Codec speed against memcpy, ratio and error, beside zfp, LZ4 and zstd");
+  c->fallthrough();
+  c->add_option("files", options->files, "Array files (default: the sample fields)");
+  options->hint.add_to(*c);
+  c->add_option("--data", options->data, "Folder with sample fields and MANIFEST.json");
+  c->add_option("--only", options->only, "Only fields whose name contains this");
+  c->add_option("--size", options->size, "Each field is repeated to this many bytes")->capture_default_str();
+  c->add_option("-b,--bound", options->bounds, "Bounds")->capture_default_str()->delimiter(',');
+  c->add_option("--target", options->target, "best, all, scalar, portable, avx2, avx512, avx512+gfni")
+      ->capture_default_str();
+  c->add_option("-t,--threads", options->threads, "Measure with this many threads too")->capture_default_str();
+  c->add_option("--repetitions", options->repetitions, "Repetitions; medians are reported")->capture_default_str();
+  c->add_flag("--no-rivals", options->no_rivals, "Leave out zfp, LZ4 and zstd");
+  c->add_flag("--no-cache", options->no_cache, "Leave out the measurements in cache");
+  c->add_flag("--ratio", options->ratio_only, "Ratio and error only, of the fields as they are");
+  c->add_flag("--per-field", options->per_field, "A line for every field before the means");
+  c->callback(
+      [&session, options] { session.command = [&session, options] { return run_bench_codec(session, *options); }; });
+}
+
+}  // namespace laconic::app

@@ -1,0 +1,75 @@
+#include "bench/dataset.h"
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "exit_code.h"
+#include "io/array_file.h"
+
+namespace laconic::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* manifest_name = "MANIFEST.json";
+
+std::vector<std::string> places() {
+  std::vector<std::string> out;
+  if (const char* from_environment = std::getenv("LACONIC_DATA")) out.emplace_back(from_environment);
+  std::error_code ignored;
+  const fs::path self = fs::read_symlink("/proc/self/exe", ignored);
+  if (!ignored) out.push_back((self.parent_path().parent_path() / "share/laconic/data").string());
+  out.emplace_back(LACONIC_SOURCE_DATA);
+  return out;
+}
+
+Field parse_field(const nlohmann::json& j, const std::string& folder) {
+  Field f;
+  f.name = j.at("name").get<std::string>();
+  f.path = (fs::path(folder) / j.at("file").get<std::string>()).string();
+  f.shape.dtype = parse_dtype(j.at("dtype").get<std::string>());
+  f.shape.dims = j.at("dims").get<Dims>();
+  f.tags = j.value("tags", std::vector<std::string>{});
+  if (const auto fill = j.find("fill_value"); fill != j.end() && !fill->is_null())
+    f.fill = fill->is_array() ? fill->at(0).get<double>() : fill->get<double>();
+  return f;
+}
+
+}  // namespace
+
+std::string find_data_folder(const std::string& wanted) {
+  const std::vector<std::string> candidates = wanted.empty() ? places() : std::vector<std::string>{wanted};
+  std::string looked;
+  for (const std::string& c : candidates) {
+    if (fs::exists(fs::path(c) / manifest_name)) return c;
+    looked += fmt::format("{}{}", looked.empty() ? "" : ", ", c);
+  }
+  throw Failure(Exit::no_input,
+                fmt::format("no sample fields ({}) in: {}; name their folder with --data", manifest_name, looked));
+}
+
+std::vector<Field> list_fields(const std::string& folder) {
+  const InputFile file((fs::path(folder) / manifest_name).string());
+  std::string text(file.size(), '\0');
+  file.read_at(0, {reinterpret_cast<std::uint8_t*>(text.data()), text.size()});
+  std::vector<Field> fields;
+  try {
+    const nlohmann::json manifest = nlohmann::json::parse(text);
+    for (const auto& j : manifest.at("files")) fields.push_back(parse_field(j, folder));
+  } catch (const nlohmann::json::exception& e) {
+    throw Failure(Exit::bad_data, fmt::format("'{}': {}", file.path(), e.what()));
+  }
+  return fields;
+}
+
+LoadedField load(const Field& field) {
+  const ArrayReader in(field.path, {field.shape.dtype, field.shape.dims});
+  LoadedField out{field, std::vector<std::uint8_t>(in.bytes())};
+  in.read(0, {out.bytes.data(), static_cast<std::size_t>(in.count()), field.shape.dtype});
+  return out;
+}
+
+}  // namespace laconic::app

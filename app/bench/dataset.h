@@ -1,0 +1,41 @@
+// The sample fields: a folder with bare arrays and a MANIFEST.json that describes them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/array.h"
+#include "io/shape.h"
+
+namespace laconic::app {
+
+struct Field {
+  std::string name;
+  std::string path;
+  Shape shape;
+  std::optional<double> fill;     ///< marks missing data; not part of the value range
+  std::vector<std::string> tags;  ///< for example "stack": axis 0 counts images of the same thing
+};
+
+/// A field with its values in memory.
+struct LoadedField {
+  Field field;
+  std::vector<std::uint8_t> bytes;
+
+  [[nodiscard]] ConstArray array() const {
+    return {bytes.data(), bytes.size() / size_of(field.shape.dtype), field.shape.dtype};
+  }
+};
+
+/// Where the sample fields are: `wanted` if not empty, else $LACONIC_DATA, the installed folder, the source tree's
+/// data/. Throws Failure(no_input) that lists where it looked.
+std::string find_data_folder(const std::string& wanted);
+
+/// Reads the manifest. Throws Failure: no_input or bad_data.
+std::vector<Field> list_fields(const std::string& folder);
+
+LoadedField load(const Field& field);
+
+}  // namespace laconic::app

@@ -1,0 +1,219 @@
+// laconic compress: an array file to a .lcz file, checked on request.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "arguments.h"
+#include "command.h"
+#include "core/error.h"
+#include "core/range.h"
+#include "exit_code.h"
+#include "frame/frame.h"
+#include "io/lcz.h"
+#include "report/progress.h"
+#include "report/quality.h"
+#include "report/table.h"
+
+namespace laconic::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+struct CompressOptions {
+  std::string input;
+  std::string output;
+  std::string bound = "lossless";
+  HintOptions hint;
+  double fill = std::nan("");
+  int threads = 1;
+  bool verify = false;
+  bool force = false;
+
+  [[nodiscard]] std::optional<double> fill_value() const {
+    return std::isnan(fill) ? std::nullopt : std::optional<double>(fill);
+  }
+};
+
+/// What was done, for the report.
+struct Outcome {
+  Bound bound;
+  Grid grid;
+  std::uint64_t raw_bytes = 0;
+  std::uint64_t file_bytes = 0;
+  double encode_seconds = 0;
+  double decode_seconds = 0;
+  double copy_seconds = 0;  // memcpy of the same bytes
+  Quality quality;
+};
+
+/// Calls f(first, count) for pieces of at most one segment; once with (0, 0) for an empty array.
+template <class F>
+void for_each_segment(std::uint64_t count, DType dtype, F&& f) {
+  const std::uint64_t step = lcz_segment_bytes / size_of(dtype);
+  std::uint64_t first = 0;
+  do {
+    const std::uint64_t n = std::min(step, count - first);
+    f(first, static_cast<std::size_t>(n));
+    first += n;
+  } while (first < count);
+}
+
+/// The grid for this file: for a relative bound one pass over its values.
+Grid choose_grid(const ArrayReader& in, const CompressOptions& options, const Bound& bound,
+                 std::vector<std::uint8_t>& buffer, Progress& progress) {
+  const DType dtype = in.shape().dtype;
+  if (bound.kind == BoundKind::lossless || !is_float(dtype)) return make_grid(dtype, 0, HUGE_VAL);
+  Range range;
+  for_each_segment(in.count(), dtype, [&](std::uint64_t first, std::size_t n) {
+    const MutArray piece{buffer.data(), n, dtype};
+    in.read(first, piece);
+    range = merge(range, scan_without(piece, options.fill_value(), false));
+    progress.advance(n);
+  });
+  if (range.max_abs() >= 1e18 && bound.needs_range() && !options.fill_value())
+    fmt::print(stderr,
+               "laconic: warning: '{}' reaches {:g}, and the bound is relative to that; if it marks missing data, pass "
+               "--fill {:.9g}\n",
+               in.path(), range.max_abs(), range.max_abs());
+  return make_grid(dtype, bound.absolute_for(range.width()), range.max_abs());
+}
+
+/// Encodes, times and (with --verify) decodes one segment; appends its frame to out.
+void compress_segment(ConstArray x, const CompressOptions& options, Outcome& outcome, std::vector<std::uint8_t>& frame,
+                      std::vector<std::uint8_t>& decoded, OutputFile& out) {
+  auto start = Clock::now();
+  const std::size_t bytes = frame::encode(x, outcome.grid, frame, options.threads);
+  outcome.encode_seconds += seconds_since(start);
+  if (options.verify) {
+    start = Clock::now();
+    std::memcpy(decoded.data(), x.data, x.bytes());
+    outcome.copy_seconds += seconds_since(start);
+    start = Clock::now();
+    frame::decode(frame::Bytes(frame).first(bytes), {decoded.data(), x.count, x.dtype}, options.threads);
+    outcome.decode_seconds += seconds_since(start);
+    compare(outcome.quality, x, {decoded.data(), x.count, x.dtype}, outcome.grid.bound, options.fill_value());
+    if (outcome.quality.violations > 0)
+      throw Failure(Exit::bound_violated,
+                    fmt::format("verification failed: {} of {} values are outside the bound {:g}; nothing was written",
+                                outcome.quality.violations, x.count, outcome.grid.bound));
+  }
+  out.write(std::span(frame).first(bytes));
+}
+
+Outcome compress_file(const ArrayReader& in, const CompressOptions& options, bool show_progress) {
+  Outcome outcome;
+  outcome.bound = Bound::parse(options.bound);
+  outcome.raw_bytes = in.bytes();
+  const DType dtype = in.shape().dtype;
+  const std::size_t largest = static_cast<std::size_t>(std::min<std::uint64_t>(in.bytes(), lcz_segment_bytes));
+  // One page more than needed keeps data() non-null for empty arrays, and touches every page before anything is timed.
+  std::vector<std::uint8_t> buffer(largest + 4096);
+  OutputFile out(options.output, options.force);
+  Progress progress("compressing", in.count() * 2, show_progress);
+  outcome.grid = choose_grid(in, options, outcome.bound, buffer, progress);
+  std::vector<std::uint8_t> frame(frame::capacity(dtype, largest / size_of(dtype)));
+  std::vector<std::uint8_t> decoded(options.verify ? largest + 4096 : 0);
+  out.write(make_lcz_header(in.shape(), in.kind()));
+  for_each_segment(in.count(), dtype, [&](std::uint64_t first, std::size_t n) {
+    const MutArray piece{buffer.data(), n, dtype};
+    in.read(first, piece);
+    compress_segment(piece, options, outcome, frame, decoded, out);
+    progress.advance(n);
+  });
+  out.commit();
+  outcome.file_bytes = out.written();
+  return outcome;
+}
+
+/// NaN and infinity have no JSON form.
+nlohmann::json finite_or_null(double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(nullptr); }
+
+nlohmann::json to_json(const Outcome& o, const CompressOptions& options, const ArrayReader& in) {
+  nlohmann::json j{{"input", options.input},
+                   {"output", options.output},
+                   {"dtype", name_of(in.shape().dtype)},
+                   {"dims", in.shape().dims},
+                   {"bound", o.bound.to_string()},
+                   {"absolute_bound", o.grid.bound},
+                   {"step", o.grid.step},
+                   {"raw_bytes", o.raw_bytes},
+                   {"file_bytes", o.file_bytes},
+                   {"ratio", static_cast<double>(o.raw_bytes) / static_cast<double>(o.file_bytes)},
+                   {"encode_seconds", o.encode_seconds}};
+  if (options.verify) {
+    const Quality& q = o.quality;
+    j["verified"] = {
+        {"max_error", q.max_error},
+        {"max_error_over_bound", o.grid.bound > 0 ? finite_or_null(q.max_error / o.grid.bound) : nlohmann::json(0)},
+        {"violations", q.violations},
+        {"psnr_db", finite_or_null(q.psnr())},
+        {"nrmse", finite_or_null(q.nrmse())},
+        {"decode_seconds", o.decode_seconds},
+        {"memcpy_seconds", o.copy_seconds},
+        {"encode_over_memcpy", finite_or_null(o.copy_seconds / o.encode_seconds)},
+        {"decode_over_memcpy", finite_or_null(o.copy_seconds / o.decode_seconds)}};
+  }
+  return j;
+}
+
+void print_text(const Outcome& o, const CompressOptions& options, const ArrayReader& in) {
+  const auto raw = static_cast<double>(o.raw_bytes);
+  fmt::print("{}: {} of {}, {} -> {} ({}), ratio {:.2f}\n", options.input, to_string(in.shape().dims),
+             name_of(in.shape().dtype), human_bytes(raw), options.output,
+             human_bytes(static_cast<double>(o.file_bytes)), raw / static_cast<double>(o.file_bytes));
+  if (o.grid.lossless()) {
+    fmt::print("lossless\n");
+  } else {
+    fmt::print("bound {} = {:g} for every value\n", o.bound.to_string(), o.grid.bound);
+  }
+  if (!options.verify) return;
+  const Quality& q = o.quality;
+  if (!o.grid.lossless())
+    fmt::print("verified: max error {:g} = {:.4f} of the bound, PSNR {:.2f} dB, NRMSE {:.3g}\n", q.max_error,
+               q.max_error / o.grid.bound, q.psnr(), q.nrmse());
+  else
+    fmt::print("verified: every bit came back\n");
+  if (o.raw_bytes > 0)
+    fmt::print("speed: compress {:.2f} GB/s ({:.2f} x memcpy), decompress {:.2f} GB/s ({:.2f} x memcpy), {} thread{}\n",
+               raw / o.encode_seconds / 1e9, o.copy_seconds / o.encode_seconds, raw / o.decode_seconds / 1e9,
+               o.copy_seconds / o.decode_seconds, options.threads, options.threads == 1 ? "" : "s");
+}
+
+int run_compress(const Session& session, CompressOptions& options) {
+  checked_threads(options.threads);
+  if (options.output.empty()) options.output = options.input + ".lcz";
+  const ArrayReader in(options.input, options.hint.hint());
+  const Outcome outcome = compress_file(in, options, session.progress());
+  if (session.json) {
+    fmt::print("{}\n", to_json(outcome, options, in).dump(2));
+  } else if (!session.quiet) {
+    print_text(outcome, options, in);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_compress(CLI::App& app, Session& session) {
+  auto options = std::make_shared<CompressOptions>();
+  CLI::App* c = app.add_subcommand("compress", "Compress an array file (.npy or raw) to .lcz");
+  c->add_option("input", options->input, "Array: .npy, or raw little-endian values")->required();
+  c->add_option("-o,--output", options->output, "Where to write (default: INPUT.lcz)");
+  c->add_option("-b,--bound", options->bound, "Largest error: 1e-3, 1e-3rel (of the value range), 80dB, lossless")
+      ->capture_default_str();
+  options->hint.add_to(*c);
+  c->add_option("--fill", options->fill, "Value that marks missing data: kept exactly, left out of the range");
+  c->add_option("-t,--threads", options->threads, "Threads")->capture_default_str();
+  c->add_flag("--verify", options->verify, "Decompress again, check every value, report quality and speed");
+  c->add_flag("-f,--force", options->force, "Replace an existing output");
+  c->callback(
+      [&session, options] { session.command = [&session, options] { return run_compress(session, *options); }; });
+}
+
+}  // namespace laconic::app

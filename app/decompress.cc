@@ -1,0 +1,107 @@
+// laconic decompress: a .lcz file back to .npy or raw values.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "arguments.h"
+#include "command.h"
+#include "exit_code.h"
+#include "frame/frame.h"
+#include "io/lcz.h"
+#include "report/progress.h"
+#include "report/table.h"
+
+namespace laconic::app {
+namespace {
+
+struct DecompressOptions {
+  std::string input;
+  std::string output;
+  int threads = 1;
+  bool force = false;
+};
+
+/// Values decoded at a time: a small frame may stand for very many values, and memory must not follow what a file
+/// claims.
+constexpr std::uint64_t piece_chunks = 16384;
+
+/// "x.npy.lcz" gives "x.npy"; anything else gets the extension of the original kind.
+std::string default_output(const LczReader& in) {
+  const std::filesystem::path p(in.path());
+  if (p.extension() == ".lcz" && !p.stem().empty()) return (p.parent_path() / p.stem()).string();
+  return in.path() + (in.original() == FileKind::npy ? ".npy" : fmt::format(".{}", name_of(in.shape().dtype)));
+}
+
+void write_frame(const std::vector<std::uint8_t>& frame, const frame::Header& header, int threads,
+                 std::vector<std::uint8_t>& values, OutputFile& out) {
+  const DType dtype = header.grid.dtype;
+  if (header.chunks() <= piece_chunks) {
+    values.resize(header.count * size_of(dtype));
+    frame::decode(frame, {values.data(), static_cast<std::size_t>(header.count), dtype}, threads);
+    out.write(values);
+    return;
+  }
+  for (std::uint64_t first = 0; first < header.chunks(); first += piece_chunks) {
+    const std::uint64_t chunks = std::min(piece_chunks, header.chunks() - first);
+    const std::uint64_t begin = first * frame::chunk_values;
+    const std::uint64_t n = std::min(chunks * frame::chunk_values, header.count - begin);
+    values.resize(n * size_of(dtype));
+    frame::decode_chunks(frame, first, chunks, {values.data(), static_cast<std::size_t>(n), dtype}, true);
+    out.write(values);
+  }
+}
+
+int run_decompress(const Session& session, DecompressOptions& options) {
+  checked_threads(options.threads);
+  LczReader in(options.input);
+  if (options.output.empty()) options.output = default_output(in);
+  OutputFile out(options.output, options.force);
+  const FileKind kind =
+      std::filesystem::path(options.output).has_extension() ? kind_from_name(options.output) : in.original();
+  out.write(header_for(kind, in.shape()));
+  Progress progress("decompressing", in.count(), session.progress());
+  std::vector<std::uint8_t> frame;
+  std::vector<std::uint8_t> values;
+  frame::Header header;
+  double bound = 0;
+  while (in.next(frame, header)) {
+    write_frame(frame, header, options.threads, values, out);
+    bound = std::max(bound, header.grid.bound);
+    progress.advance(header.count);
+  }
+  out.commit();
+  if (session.json) {
+    fmt::print("{}\n", nlohmann::json{{"input", options.input},
+                                      {"output", options.output},
+                                      {"dtype", name_of(in.shape().dtype)},
+                                      {"dims", in.shape().dims},
+                                      {"absolute_bound", bound},
+                                      {"file_bytes", in.file_bytes()},
+                                      {"output_bytes", out.written()}}
+                           .dump(2));
+  } else if (!session.quiet) {
+    fmt::print("{}: {} of {} -> {} ({}), {}\n", options.input, to_string(in.shape().dims), name_of(in.shape().dtype),
+               options.output, human_bytes(static_cast<double>(out.written())),
+               bound == 0 ? std::string("exact") : fmt::format("every value within {:g}", bound));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_decompress(CLI::App& app, Session& session) {
+  auto options = std::make_shared<DecompressOptions>();
+  CLI::App* c = app.add_subcommand("decompress", "Turn a .lcz file back into an array file");
+  c->add_option("input", options->input, "A file made by laconic compress")->required();
+  c->add_option("-o,--output", options->output,
+                "Where to write; a name ending in .npy gives .npy, others raw values (default: "
+                "INPUT without .lcz)");
+  c->add_option("-t,--threads", options->threads, "Threads")->capture_default_str();
+  c->add_flag("-f,--force", options->force, "Replace an existing output");
+  c->callback(
+      [&session, options] { session.command = [&session, options] { return run_decompress(session, *options); }; });
+}
+
+}  // namespace laconic::app

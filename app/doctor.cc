@@ -1,0 +1,40 @@
+// laconic doctor: what was found on this machine, what is missing and how to get it.
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "doctor/probe.h"
+
+namespace laconic::app {
+namespace {
+
+int run_doctor(const Session& session) {
+  const std::vector<Finding> findings = examine_machine();
+  if (session.json) {
+    nlohmann::json j{{"version", LACONIC_VERSION}, {"findings", nlohmann::json::array()}};
+    for (const Finding& f : findings)
+      j["findings"].push_back(
+          {{"topic", f.topic}, {"what", f.what}, {"found", f.found}, {"detail", f.detail}, {"remedy", f.remedy}});
+    fmt::print("{}\n", j.dump(2));
+    return 0;
+  }
+  fmt::print("laconic {}\n", LACONIC_VERSION);
+  std::string topic;
+  for (const Finding& f : findings) {
+    if (f.topic != topic) fmt::print("\n{}\n", f.topic);
+    topic = f.topic;
+    fmt::print("  {} {:<26} {}\n", f.found ? "+" : "-", f.what, f.detail);
+    if (!f.remedy.empty()) fmt::print("      to change that: {}\n", f.remedy);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Session& session) {
+  CLI::App* c = app.add_subcommand("doctor", "Say what was found on this machine, what is missing and how to get it");
+  c->callback([&session] { session.command = [&session] { return run_doctor(session); }; });
+}
+
+}  // namespace laconic::app

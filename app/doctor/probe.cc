@@ -1,0 +1,172 @@
+#include "doctor/probe.h"
+
+#include <fmt/core.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <sstream>
+#include <thread>
+
+#include "bench/codec_bench.h"
+#include "bench/dataset.h"
+#include "codec/slice/target.h"
+#include "exit_code.h"
+
+namespace laconic::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// First line of what a command prints (to either stream); empty when it cannot run.
+std::string first_line_of(const std::string& command) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen((command + " 2>&1 </dev/null").c_str(), "r"), ::pclose);
+  if (!pipe) return "";
+  std::array<char, 4096> buffer{};
+  std::string text;
+  while (std::fgets(buffer.data(), buffer.size(), pipe.get()) != nullptr) text += buffer.data();
+  // Hydra prints a block: its version is on the second line.
+  std::istringstream lines(text);
+  std::string line;
+  std::string first;
+  while (std::getline(lines, line)) {
+    if (first.empty()) first = line;
+    if (const auto at = line.find("Version:"); at != std::string::npos) {
+      const auto digits = line.find_first_of("0123456789", at);
+      if (digits != std::string::npos) return "MPICH (Hydra) " + line.substr(digits);
+    }
+  }
+  return first;
+}
+
+/// Whether a child process may make a network namespace: what the emulated cluster is built from.
+bool can_make_network_namespace() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(::unshare(CLONE_NEWNET) == 0 ? 0 : 1);
+  int status = 1;
+  if (child < 0 || ::waitpid(child, &status, 0) != child) return false;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+void examine_processor(std::vector<Finding>& out) {
+  const auto features = [] {
+    std::string text;
+#if defined(__x86_64__)
+    const auto note = [&](bool has, const char* name) {
+      text += has ? fmt::format("{}{}", text.empty() ? "" : " ", name) : "";
+    };
+    note(__builtin_cpu_supports("avx2") != 0, "avx2");
+    note(__builtin_cpu_supports("bmi2") != 0, "bmi2");
+    note(__builtin_cpu_supports("avx512f") != 0, "avx512f");
+    note(__builtin_cpu_supports("avx512bw") != 0, "avx512bw");
+    note(__builtin_cpu_supports("avx512vl") != 0, "avx512vl");
+    note(__builtin_cpu_supports("avx512vbmi") != 0, "avx512vbmi");
+    note(__builtin_cpu_supports("avx512vbmi2") != 0, "avx512vbmi2");
+    note(__builtin_cpu_supports("gfni") != 0, "gfni");
+#endif
+    return text.empty() ? std::string("no SIMD features that Laconic has kernels for by name") : text;
+  };
+  out.push_back({"processor", "features", true, features(), ""});
+  std::string available;
+  for (const auto t : {simd::Target::scalar, simd::Target::portable, simd::Target::avx2, simd::Target::avx512,
+                       simd::Target::avx512_gfni})
+    if (simd::supported(t)) available += fmt::format("{}{}", available.empty() ? "" : " ", name_of(t));
+  out.push_back(
+      {"processor", "kernels", true, fmt::format("{} is used; available: {}", name_of(simd::best()), available), ""});
+  out.push_back({"processor", "cores", true, fmt::format("{}", std::thread::hardware_concurrency()), ""});
+}
+
+void examine_mpi(std::vector<Finding>& out) {
+  struct Launcher {
+    const char* what;
+    std::vector<std::string> candidates;
+    const char* remedy;
+  };
+  const std::string venv = (fs::path(LACONIC_SOURCE_DATA).parent_path() / ".venv/bin/mpiexec").string();
+  const std::vector<Launcher> launchers = {
+      {"Open MPI", {find_program("mpiexec.openmpi")}, "apt-get install openmpi-bin libopenmpi-dev"},
+      {"MPICH",
+       {venv, find_program("mpiexec.mpich")},
+       "run tools/setup (MPICH 5 from PyPI), or apt-get install mpich libmpich-dev"},
+      {"mpiexec in PATH", {find_program("mpiexec")}, "apt-get install openmpi-bin"}};
+  for (const Launcher& l : launchers) {
+    bool any = false;
+    for (const std::string& path : l.candidates) {
+      std::error_code ignored;
+      if (path.empty() || !fs::exists(path, ignored)) continue;
+      any = true;
+      out.push_back({"MPI", l.what, true, fmt::format("{} ({})", first_line_of(fmt::format("'{}' --version", path)), path), ""});
+    }
+    if (!any) out.push_back({"MPI", l.what, false, "programs of this MPI cannot be run", l.remedy});
+  }
+  for (const char* flavour : {"openmpi", "mpich"}) {
+    const fs::path helper = fs::path(executable_folder()) / (std::string("laconic-stack-") + flavour);
+    std::error_code ignored;
+    const bool there = fs::exists(helper, ignored);
+    out.push_back({"MPI", std::string("laconic stack for ") + flavour, there,
+                   there ? helper.string() : "laconic stack runs its ranks as threads instead",
+                   there ? "" : "install that MPI's development files and build again"});
+  }
+}
+
+void examine_cluster(std::vector<Finding>& out) {
+  const bool root = ::geteuid() == 0;
+  const std::string ip = find_program("ip");
+  const bool namespaces = can_make_network_namespace();
+  out.push_back(
+      {"emulated cluster", "root", root, root ? "yes" : "make demo runs on localhost", root ? "" : "run as root"});
+  out.push_back({"emulated cluster", "iproute2", !ip.empty(), ip.empty() ? "no ip command" : ip,
+                 ip.empty() ? "apt-get install iproute2" : ""});
+  out.push_back({"emulated cluster", "network namespaces", namespaces,
+                 namespaces ? "can be made" : "the kernel refuses them",
+                 namespaces ? "" : "run as root, in a container with CAP_SYS_ADMIN and CAP_NET_ADMIN"});
+}
+
+void examine_rest(std::vector<Finding>& out) {
+  try {
+    const std::string folder = find_data_folder("");
+    out.push_back({"data", "sample fields", true, fmt::format("{} in {}", list_fields(folder).size(), folder), ""});
+  } catch (const Failure& e) {
+    out.push_back({"data", "sample fields", false, e.what(), "set LACONIC_DATA to their folder"});
+  }
+  std::error_code ignored;
+  const bool gpu = fs::exists("/dev/nvidiactl", ignored);
+  out.push_back({"GPU", "NVIDIA", gpu,
+                 gpu ? "present; this version computes on the CPU only" : "none; this version needs none", ""});
+}
+
+}  // namespace
+
+std::string executable_folder() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  return error ? "." : self.parent_path().string();
+}
+
+std::string find_program(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(std::string(path != nullptr ? path : "") + ":/usr/sbin:/sbin");
+  std::string folder;
+  while (std::getline(folders, folder, ':')) {
+    if (folder.empty()) continue;
+    const std::string candidate = folder + "/" + name;
+    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
+  }
+  return "";
+}
+
+std::vector<Finding> examine_machine() {
+  std::vector<Finding> out;
+  examine_processor(out);
+  examine_mpi(out);
+  examine_cluster(out);
+  examine_rest(out);
+  return out;
+}
+
+}  // namespace laconic::app

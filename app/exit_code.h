@@ -1,0 +1,38 @@
+// Exit codes of the laconic command, and the exception that carries one. They are part of the command's interface.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace laconic::app {
+
+enum class Exit : int {
+  ok = 0,
+  usage = 2,           ///< wrong option or argument
+  no_input = 3,        ///< an input file is missing or cannot be read
+  bad_data = 4,        ///< an input's size, dims, dtype or header is not what it should be
+  no_output = 5,       ///< the output cannot be written (full disk, permissions, already there)
+  corrupt = 6,         ///< a compressed stream is damaged
+  bound_violated = 7,  ///< verification found a value outside the bound, or ranks with different bits
+  communication = 8,   ///< MPI or another carrier failed
+  internal = 70,       ///< a defect of Laconic
+};
+
+/// The text shown at the end of --help.
+const char* exit_code_help();
+
+/// A failure that a person can act on: what() names the file or option, what is wrong, and what would work.
+class Failure : public std::runtime_error {
+ public:
+  Failure(Exit code, const std::string& what) : std::runtime_error(what), code_(code) {}
+  [[nodiscard]] Exit code() const noexcept { return code_; }
+
+ private:
+  Exit code_;
+};
+
+/// Runs `command` and turns whatever it throws into a message (on stderr; with json also an object on stdout) and an
+/// exit code.
+int guarded(bool json, int (*command)(void* state), void* state);
+
+}  // namespace laconic::app

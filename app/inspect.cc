@@ -1,0 +1,106 @@
+// laconic inspect: checks a .lcz file completely and says what is in it.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "exit_code.h"
+#include "frame/frame.h"
+#include "io/lcz.h"
+#include "report/progress.h"
+#include "report/table.h"
+
+namespace laconic::app {
+namespace {
+
+struct Summary {
+  std::vector<frame::Header> frames;
+  double largest_bound = 0;
+  std::uint64_t chunks = 0;
+};
+
+Summary read_all(LczReader& in, bool show_progress) {
+  Summary s;
+  Progress progress("checking", in.count(), show_progress);
+  std::vector<std::uint8_t> frame;
+  frame::Header header;
+  while (in.next(frame, header)) {
+    s.frames.push_back(header);
+    s.largest_bound = std::max(s.largest_bound, header.grid.bound);
+    s.chunks += header.chunks();
+    progress.advance(header.count);
+  }
+  return s;
+}
+
+nlohmann::json to_json(const LczReader& in, const Summary& s) {
+  nlohmann::json frames = nlohmann::json::array();
+  for (const frame::Header& f : s.frames)
+    frames.push_back({{"count", f.count},
+                      {"bytes", f.frame_bytes},
+                      {"chunks", f.chunks()},
+                      {"step", f.grid.step},
+                      {"bound", f.grid.bound},
+                      {"operands", f.operands}});
+  const auto raw = static_cast<double>(in.count() * size_of(in.shape().dtype));
+  return {{"input", in.path()},
+          {"valid", true},
+          {"dtype", name_of(in.shape().dtype)},
+          {"dims", in.shape().dims},
+          {"original", in.original() == FileKind::npy ? "npy" : "raw"},
+          {"count", in.count()},
+          {"file_bytes", in.file_bytes()},
+          {"ratio", raw / static_cast<double>(in.file_bytes())},
+          {"absolute_bound", s.largest_bound},
+          {"chunks", s.chunks},
+          {"frames", frames}};
+}
+
+void print_text(const LczReader& in, const Summary& s) {
+  const auto raw = static_cast<double>(in.count() * size_of(in.shape().dtype));
+  fmt::print("{}: valid, every checksum matches\n", in.path());
+  fmt::print("  array       {} of {} ({} values, from a {} file)\n", to_string(in.shape().dims),
+             name_of(in.shape().dtype), in.count(), in.original() == FileKind::npy ? ".npy" : "raw");
+  fmt::print("  size        {} for {}, ratio {:.2f}\n", human_bytes(static_cast<double>(in.file_bytes())),
+             human_bytes(raw), raw / static_cast<double>(in.file_bytes()));
+  if (s.largest_bound == 0) {
+    fmt::print("  bound       lossless\n");
+  } else {
+    fmt::print("  bound       {:g} for every value\n", s.largest_bound);
+  }
+  fmt::print("  frames      {}, {} chunks of up to {} values\n", s.frames.size(), s.chunks, frame::chunk_values);
+  Table table({"frame", "values", "bytes", "ratio", "step", "bound", "operands"});
+  constexpr std::size_t shown = 20;
+  for (std::size_t i = 0; i < std::min(shown, s.frames.size()); ++i) {
+    const frame::Header& f = s.frames[i];
+    const double ratio = static_cast<double>(f.count * size_of(f.grid.dtype)) / static_cast<double>(f.frame_bytes);
+    table.row({fmt::format("{}", i), fmt::format("{}", f.count), fmt::format("{}", f.frame_bytes),
+               fmt::format("{:.2f}", ratio), f.grid.lossless() ? "lossless" : fmt::format("{:g}", f.grid.step),
+               fmt::format("{:g}", f.grid.bound), fmt::format("{}", f.operands)});
+  }
+  fmt::print("\n{}", table.text());
+  if (s.frames.size() > shown) fmt::print("({} more; --json lists all)\n", s.frames.size() - shown);
+}
+
+int run_inspect(const Session& session, const std::string& input) {
+  LczReader in(input);
+  const Summary summary = read_all(in, session.progress());
+  if (session.json) {
+    fmt::print("{}\n", to_json(in, summary).dump(2));
+  } else if (!session.quiet) {
+    print_text(in, summary);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Session& session) {
+  auto input = std::make_shared<std::string>();
+  CLI::App* c = app.add_subcommand("inspect", "Check a .lcz file and say what is in it");
+  c->add_option("input", *input, "A file made by laconic compress")->required();
+  c->callback([&session, input] { session.command = [&session, input] { return run_inspect(session, *input); }; });
+}
+
+}  // namespace laconic::app

@@ -1,0 +1,159 @@
+#include "io/file.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "exit_code.h"
+
+namespace laconic::app {
+namespace {
+
+// What a signal handler may touch: a fixed buffer with the temporary's name, empty when there is none.
+std::array<char, PATH_MAX> pending_temporary{};
+
+void remove_pending_and_die(int signal_number) {
+  if (pending_temporary[0] != '\0') ::unlink(pending_temporary.data());
+  ::signal(signal_number, SIG_DFL);
+  ::raise(signal_number);
+}
+
+void protect(const std::string& temporary) {
+  if (temporary.size() >= pending_temporary.size()) return;
+  std::memcpy(pending_temporary.data(), temporary.c_str(), temporary.size() + 1);
+  for (int s : {SIGINT, SIGTERM, SIGHUP}) ::signal(s, remove_pending_and_die);
+}
+
+void unprotect() { pending_temporary[0] = '\0'; }
+
+std::string describe(int error) { return std::system_category().message(error); }
+
+}  // namespace
+
+InputFile::InputFile(const std::string& path) : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (fd_ < 0) throw Failure(Exit::no_input, fmt::format("cannot open '{}': {}", path, describe(errno)));
+  struct stat s {};
+  if (::fstat(fd_, &s) != 0 || !S_ISREG(s.st_mode)) {
+    ::close(fd_);
+    throw Failure(Exit::no_input, fmt::format("'{}' is not a regular file", path));
+  }
+  size_ = static_cast<std::uint64_t>(s.st_size);
+}
+
+InputFile::~InputFile() { ::close(fd_); }
+
+void InputFile::read_at(std::uint64_t offset, std::span<std::uint8_t> out) const {
+  while (!out.empty()) {
+    const ssize_t got = ::pread(fd_, out.data(), out.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw Failure(Exit::no_input, fmt::format("cannot read '{}': {}", path_, describe(errno)));
+    if (got == 0) throw Failure(Exit::bad_data, fmt::format("'{}' ends at byte {}, more was expected", path_, offset));
+    offset += static_cast<std::uint64_t>(got);
+    out = out.subspan(static_cast<std::size_t>(got));
+  }
+}
+
+OutputFile::OutputFile(const std::string& path, bool overwrite) : path_(path), target_(path) {
+  struct stat s {};
+  if (::stat(path.c_str(), &s) == 0) {
+    if (S_ISDIR(s.st_mode)) throw Failure(Exit::no_output, fmt::format("cannot write '{}': it is a folder", path));
+    if (!S_ISREG(s.st_mode)) {
+      fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+      if (fd_ < 0) fail("open");
+      return;
+    }
+    if (!overwrite)
+      throw Failure(Exit::no_output,
+                    fmt::format("'{}' exists; add --force to replace it, or name another with -o", path));
+    std::error_code ignored;
+    const auto real = std::filesystem::canonical(path, ignored);
+    if (!ignored) target_ = real.string();
+  }
+  open_temporary();
+}
+
+void OutputFile::open_temporary() {
+  // A few names, in case an earlier run of the same process id was killed and left one behind.
+  for (int attempt = 0; attempt < 16 && fd_ < 0; ++attempt) {
+    temporary_ = fmt::format("{}.{}-{}.part", target_, ::getpid(), attempt);
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd_ < 0 && errno != EEXIST) {
+      temporary_.clear();
+      fail("create");
+    }
+  }
+  if (fd_ < 0) fail("create");
+  protect(temporary_);
+}
+
+OutputFile::~OutputFile() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!temporary_.empty()) {
+    ::unlink(temporary_.c_str());
+    unprotect();
+  }
+}
+
+void OutputFile::fail(const char* doing) const {
+  const int error = errno;
+  const char* advice = error == ENOSPC || error == EDQUOT ? " (free some space, or write to another disk)" : "";
+  throw Failure(Exit::no_output, fmt::format("cannot {} '{}': {}{}", doing, path_, describe(error), advice));
+}
+
+void OutputFile::write(std::span<const std::uint8_t> data) {
+  while (!data.empty()) {
+    const ssize_t done = ::write(fd_, data.data(), data.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) fail("write");
+    written_ += static_cast<std::uint64_t>(done);
+    data = data.subspan(static_cast<std::size_t>(done));
+  }
+}
+
+void OutputFile::commit() {
+  // Devices and pipes need not support fsync: EINVAL is no failure there.
+  if (::fsync(fd_) != 0 && !(temporary_.empty() && (errno == EINVAL || errno == EROFS))) fail("write");
+  const int fd = fd_;
+  fd_ = -1;
+  if (::close(fd) != 0) fail("write");
+  if (temporary_.empty()) return;
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail("rename to");
+  temporary_.clear();
+  unprotect();
+  // The rename itself must survive a crash too; a folder that cannot be opened only loses that.
+  const auto folder = std::filesystem::path(target_).parent_path();
+  const int dir = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (dir >= 0) {
+    ::fsync(dir);
+    ::close(dir);
+  }
+}
+
+void write_file(const std::string& path, std::span<const std::uint8_t> data) {
+  OutputFile out(path, true);
+  out.write(data);
+  out.commit();
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  write_file(path, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+}
+
+void make_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) throw Failure(Exit::no_output, fmt::format("cannot create folder '{}': {}", path, error.message()));
+}
+
+}  // namespace laconic::app

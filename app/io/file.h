@@ -1,0 +1,64 @@
+// Files as the command uses them: inputs read at offsets, outputs that appear whole or not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace laconic::app {
+
+/// A regular file opened for reading. Throws Failure(no_input) when it cannot be opened or read.
+class InputFile {
+ public:
+  explicit InputFile(const std::string& path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+  /// Fills `out` from `offset`; a file that ends before is Failure(bad_data).
+  void read_at(std::uint64_t offset, std::span<std::uint8_t> out) const;
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+/// A file that appears under its name only when commit() has succeeded: until then a temporary beside it, which is
+/// removed on destruction, on an error and on SIGINT, SIGTERM and SIGHUP. Devices and pipes are written directly.
+/// Throws Failure(no_output). One output at a time is protected against signals (the newest).
+class OutputFile {
+ public:
+  /// `overwrite` false: an existing regular file is a Failure that says so.
+  OutputFile(const std::string& path, bool overwrite);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::span<const std::uint8_t> data);
+  /// Makes the file durable and visible. Call once, last.
+  void commit();
+  [[nodiscard]] std::uint64_t written() const { return written_; }
+
+ private:
+  [[noreturn]] void fail(const char* doing) const;
+  void open_temporary();
+
+  std::string path_;       // as the user wrote it, for messages
+  std::string target_;     // symbolic links resolved
+  std::string temporary_;  // empty: written directly
+  int fd_ = -1;
+  std::uint64_t written_ = 0;
+};
+
+/// Writes a whole small file through OutputFile, replacing what was there.
+void write_file(const std::string& path, std::span<const std::uint8_t> data);
+void write_file(const std::string& path, const std::string& text);
+
+/// Creates a folder and its parents; Failure(no_output) when that is impossible.
+void make_folder(const std::string& path);
+
+}  // namespace laconic::app

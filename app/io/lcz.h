@@ -1,0 +1,57 @@
+// The .lcz file: a small header that says what the array was, then frames one after another.
+//
+//   offset    size
+//   0         4         "LCZ\1" (the last byte is the version)
+//   4         1         dtype, numbered as laconic::DType
+//   5         1         kind of the original file: 0 raw, 1 .npy
+//   6         2         number of extents n, at most 64
+//   8         8 n       extents, u64, slowest first
+//   8 + 8 n   4         CRC-32C of all bytes before
+//   12 + 8 n  4         zero
+//   16 + 8 n            frames, until the product of the extents is reached; an empty array has one frame of count 0
+//
+// Everything is little-endian. Each frame is as in docs/format.md, with its own checksum. Nothing follows the last one.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "frame/frame.h"
+#include "io/array_file.h"
+#include "io/file.h"
+
+namespace laconic::app {
+
+/// Raw bytes that one frame of a file covers: large enough to cost nothing, small enough to keep memory bounded.
+inline constexpr std::size_t lcz_segment_bytes = std::size_t{64} << 20;
+
+std::vector<std::uint8_t> make_lcz_header(const Shape& shape, FileKind original);
+
+/// Reads a .lcz file frame by frame. Throws Failure(corrupt) when it is damaged, Failure(bad_data) when it is none.
+class LczReader {
+ public:
+  explicit LczReader(const std::string& path);
+
+  [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] FileKind original() const { return original_; }
+  [[nodiscard]] std::uint64_t count() const { return count_; }
+  [[nodiscard]] std::uint64_t file_bytes() const { return file_.size(); }
+  [[nodiscard]] const std::string& path() const { return file_.path(); }
+
+  /// The next frame, completely checked; false after the last. `frame` keeps its memory between calls.
+  bool next(std::vector<std::uint8_t>& frame, frame::Header& header);
+
+ private:
+  [[noreturn]] void corrupt(const std::string& why) const;
+  void read_header();
+
+  InputFile file_;
+  Shape shape_;
+  FileKind original_ = FileKind::raw;
+  std::uint64_t count_ = 0;
+  std::uint64_t seen_ = 0;    // elements of the frames so far
+  std::uint64_t at_ = 0;      // byte where the next frame begins
+  std::uint64_t frames_ = 0;  // frames so far
+};
+
+}  // namespace laconic::app

@@ -1,0 +1,315 @@
+#include "stack/measure.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+
+#include "bench/timing.h"
+#include "collective/allreduce.h"
+#include "exit_code.h"
+
+namespace laconic::app {
+namespace {
+
+template <class T>
+std::vector<T> gather(Transport& t, const T& mine) {
+  std::vector<T> all(static_cast<std::size_t>(t.size()));
+  t.allgather_small({reinterpret_cast<const std::uint8_t*>(&mine), sizeof(T)},
+                    {reinterpret_cast<std::uint8_t*>(all.data()), all.size() * sizeof(T)});
+  return all;
+}
+
+double sum_over(Transport& t, double mine) {
+  double sum = 0;
+  for (const double v : gather(t, mine)) sum += v;
+  return sum;
+}
+
+double max_over(Transport& t, double mine) {
+  const auto all = gather(t, mine);
+  return *std::max_element(all.begin(), all.end());
+}
+
+/// Bytes that this host has sent through the interface so far.
+double sent_through(const std::string& interface) {
+  std::ifstream table("/proc/net/dev");
+  std::string line;
+  while (std::getline(table, line)) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    const std::size_t begin = line.find_first_not_of(' ');
+    if (line.substr(begin, colon - begin) != interface) continue;
+    std::array<double, 9> fields{};
+    const char* p = line.c_str() + colon + 1;
+    for (double& f : fields) {
+      char* end = nullptr;
+      f = std::strtod(p, &end);
+      p = end;
+    }
+    return fields[8];  // eight fields of receiving come first
+  }
+  throw Failure(Exit::usage, fmt::format("--wire {}: this host has no such network interface", interface));
+}
+
+/// True on the one rank that speaks for its host: several ranks of a host share its interface.
+bool speaks_for_host(Transport& t) {
+  using Name = std::array<char, 64>;
+  Name mine{};
+  ::gethostname(mine.data(), mine.size() - 1);
+  const auto all = gather(t, mine);
+  return std::find(all.begin(), all.end(), mine) - all.begin() == t.rank();
+}
+
+/// Time and bytes of one side, collected call by call.
+class Meter {
+ public:
+  Meter(Transport& t, std::string interface) : t_(t), interface_(std::move(interface)) {
+    counts_wire_ = !interface_.empty() && speaks_for_host(t);
+  }
+  void call(const std::function<void()>& f, bool keep) {
+    gather(t_, std::uint8_t{0});  // all ranks begin together
+    const double before = counts_wire_ ? sent_through(interface_) : 0;
+    const double mine = time_once(f);
+    const double slowest = max_over(t_, mine);
+    const double bytes = sum_over(t_, counts_wire_ ? sent_through(interface_) - before : 0);
+    if (!keep) return;
+    seconds_.push_back(slowest);
+    bytes_.push_back(bytes);
+  }
+  void finish(Side& side) const {
+    side.seconds = median(seconds_);
+    side.fastest = *std::min_element(seconds_.begin(), seconds_.end());
+    side.slowest = *std::max_element(seconds_.begin(), seconds_.end());
+    side.wire_bytes = median(bytes_);
+  }
+
+ private:
+  Transport& t_;
+  std::string interface_;
+  bool counts_wire_ = false;
+  std::vector<double> seconds_, bytes_;
+};
+
+/// Half a unit in the last place of the result type at x.
+template <class T>
+long double half_ulp(long double x) {
+  const T size = std::fabs(static_cast<T>(x));
+  return (static_cast<long double>(std::nextafter(size, std::numeric_limits<T>::infinity())) - size) / 2;
+}
+
+/// Compares a mosaic of results with one exact image.
+template <class T>
+Quality judge(const ImageSet& set, const Mosaic& mosaic, const T* result, const std::vector<long double>& exact,
+              double bound) {
+  Quality q;
+  q.min = HUGE_VAL;
+  q.max = -HUGE_VAL;
+  const std::size_t rows = exact.size() / set.cols;
+  for (std::size_t r = 0; r < rows * mosaic.down; ++r) {
+    const long double* truth = exact.data() + r % rows * set.cols;
+    for (std::size_t i = 0; i < set.cols * mosaic.across; ++i) {
+      const long double x = truth[i % set.cols];
+      const long double got = *result++;
+      if (!std::isfinite(x)) {
+        q.violations += std::isnan(x) != std::isnan(got) || (std::isinf(x) && x != got) ? 1 : 0;
+        continue;
+      }
+      const long double error = std::fabs(x - got);
+      if (!(error <= bound) && !(error <= bound + half_ulp<T>(x))) ++q.violations;
+      q.max_error = std::max(q.max_error, static_cast<double>(error));
+      q.sum_squares += static_cast<double>(error * error);
+      q.min = std::min(q.min, static_cast<double>(x));
+      q.max = std::max(q.max, static_cast<double>(x));
+      ++q.compared;
+    }
+  }
+  if (q.compared == 0) q.min = q.max = 0;
+  return q;
+}
+
+bool identical_everywhere(Transport& t, const std::vector<std::uint8_t>& bytes) {
+  const auto crc = static_cast<std::uint32_t>(::crc32_z(0, bytes.data(), bytes.size()));
+  const auto all = gather(t, crc);
+  return std::all_of(all.begin(), all.end(), [&](std::uint32_t c) { return c == all[0]; });
+}
+
+/// The experiment of one rank, in steps.
+class Experiment {
+ public:
+  Experiment(const StackOptions& options, const ImageSet& set, Communicator& comm, const PlainAllreduce& plain)
+      : options_(options), set_(set), comm_(comm), plain_(plain), t_(comm.transport()), op_(parse_op(options.op)) {
+    if (op_ != Op::sum && op_ != Op::average)
+      throw Failure(Exit::usage, fmt::format("--op {}: only sum and average stack images", options.op));
+    mosaic_ = choose_mosaic(set, parse_size(options.size));
+    operand_ = lay_mosaic(set, share_of_rank(set, t_.rank(), t_.size(), op_), mosaic_);
+    plain_result_.resize(operand_.size());
+    laconic_result_.resize(operand_.size());
+    laconic_options_.bound = Bound::parse(options.bound);
+    laconic_options_.threads = checked_threads(options.threads);
+  }
+
+  StackResult run() {
+    time_both();
+    describe();
+    break_down();
+    judge_both();
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] std::size_t count() const { return operand_.size() / size_of(set_.dtype); }
+
+  void time_both() {
+    if (options_.repetitions < 1 || options_.repetitions > 10000)
+      throw Failure(Exit::usage, fmt::format("--repetitions {} is not between 1 and 10000", options_.repetitions));
+    const ConstArray send{operand_.data(), count(), set_.dtype};
+    Meter plain(t_, options_.interface);
+    Meter laconic(t_, options_.interface);
+    for (int r = -1; r < options_.repetitions; ++r) {
+      if (r == 0) comm_.reset_total();
+      plain.call([&] { plain_.run(send, {plain_result_.data(), count(), set_.dtype}, op_); }, r >= 0);
+      laconic.call(
+          [&] {
+            allreduce(send, {laconic_result_.data(), count(), set_.dtype}, op_, comm_, laconic_options_);
+          },
+          r >= 0);
+    }
+    plain.finish(result_.plain);
+    laconic.finish(result_.laconic);
+  }
+
+  void describe() {
+    result_.plain_name = plain_.name;
+    result_.transport = t_.description();
+    result_.ranks = t_.size();
+    result_.set = set_.name;
+    result_.op = name_of(op_);
+    result_.bound = laconic_options_.bound.to_string();
+    result_.images = set_.images;
+    result_.rows = set_.slabs * set_.rows * mosaic_.down;
+    result_.cols = set_.cols * mosaic_.across;
+    result_.raw_bytes = operand_.size();
+    result_.link_rate = parse_link_rate(options_.link);
+  }
+
+  void break_down() {
+    const auto& total = comm_.total();
+    const double calls = options_.repetitions;
+    const double ranks = t_.size();
+    result_.absolute_bound = comm_.last().result_bound;
+    result_.payload_bytes = sum_over(t_, static_cast<double>(total.wire_bytes)) / calls;
+    result_.payload_bytes_busiest = max_over(t_, static_cast<double>(total.wire_bytes)) / calls;
+    result_.uncompressed_bytes = sum_over(t_, static_cast<double>(total.original_bytes)) / calls;
+    result_.codec = sum_over(t_, total.codec_seconds) / calls / ranks;
+    result_.wire = sum_over(t_, total.wire_seconds) / calls / ranks;
+    result_.compute = sum_over(t_, total.compute_seconds) / calls / ranks;
+    result_.other = sum_over(t_, total.other_seconds) / calls / ranks;
+  }
+
+  void judge_both() {
+    result_.plain.identical = identical_everywhere(t_, plain_result_);
+    result_.laconic.identical = identical_everywhere(t_, laconic_result_);
+    if (t_.rank() != 0) return;
+    const std::vector<long double> exact = exact_stack(set_, t_.size(), op_);
+    const auto judge_one = [&](const std::vector<std::uint8_t>& bytes) {
+      return set_.dtype == DType::f64
+                 ? judge(set_, mosaic_, reinterpret_cast<const double*>(bytes.data()), exact, result_.absolute_bound)
+                 : judge(set_, mosaic_, reinterpret_cast<const float*>(bytes.data()), exact, result_.absolute_bound);
+    };
+    result_.plain.quality = judge_one(plain_result_);
+    result_.laconic.quality = judge_one(laconic_result_);
+    keep_picture(exact);
+  }
+
+  /// The first tile: copies differ in nothing.
+  void keep_picture(const std::vector<long double>& exact) {
+    const ConstArray all{laconic_result_.data(), count(), set_.dtype};
+    const std::size_t rows = exact.size() / set_.cols;
+    for (std::size_t r = 0; r < rows; ++r)
+      for (std::size_t c = 0; c < set_.cols; ++c)
+        result_.picture.push_back(value_at(all, r * set_.cols * mosaic_.across + c));
+    result_.exact.assign(exact.begin(), exact.end());
+  }
+
+  const StackOptions& options_;
+  const ImageSet& set_;
+  Communicator& comm_;
+  const PlainAllreduce& plain_;
+  Transport& t_;
+  Op op_;
+  Mosaic mosaic_;
+  std::vector<std::uint8_t> operand_, plain_result_, laconic_result_;
+  Options laconic_options_;
+  StackResult result_;
+};
+
+template <class T>
+void add_in_place(std::uint8_t* sum, const std::uint8_t* more, std::size_t n) {
+  auto* a = reinterpret_cast<T*>(sum);
+  const auto* b = reinterpret_cast<const T*>(more);
+  for (std::size_t i = 0; i < n; ++i) a[i] += b[i];
+}
+
+template <class T>
+void divide(std::uint8_t* sum, std::size_t n, int by) {
+  auto* a = reinterpret_cast<T*>(sum);
+  for (std::size_t i = 0; i < n; ++i) a[i] /= static_cast<T>(by);
+}
+
+/// Reduce-scatter and allgather around a ring, values uncompressed.
+void plain_ring(Transport& t, ConstArray send, MutArray recv, Op op) {
+  const auto n = static_cast<std::size_t>(t.size());
+  const auto me = static_cast<std::size_t>(t.rank());
+  const std::size_t element = size_of(send.dtype);
+  auto* data = static_cast<std::uint8_t*>(recv.data);
+  std::memcpy(data, send.data, send.bytes());
+  const auto begin = [&](std::size_t block) { return send.count * (block % n) / n; };
+  const auto size = [&](std::size_t block) { return send.count * (block % n + 1) / n - begin(block); };
+  std::vector<std::uint8_t> arrived((send.count / n + 1) * element);
+  const int next = static_cast<int>((me + 1) % n);
+  const int previous = static_cast<int>((me + n - 1) % n);
+  for (std::size_t step = 0; step < 2 * (n - 1); ++step) {
+    const bool reducing = step + 1 < n;
+    const std::size_t out = me + 3 * n - step;
+    const std::size_t in = out - 1;
+    std::uint8_t* home = data + begin(in) * element;
+    Request r = t.irecv({reducing ? arrived.data() : home, size(in) * element}, previous, 0);
+    Request s = t.isend({data + begin(out) * element, size(out) * element}, next, 0);
+    r.wait();
+    s.wait();
+    if (!reducing) continue;
+    if (send.dtype == DType::f64) {
+      add_in_place<double>(home, arrived.data(), size(in));
+    } else {
+      add_in_place<float>(home, arrived.data(), size(in));
+    }
+  }
+  if (op != Op::average) return;
+  if (send.dtype == DType::f64) {
+    divide<double>(data, send.count, t.size());
+  } else {
+    divide<float>(data, send.count, t.size());
+  }
+}
+
+}  // namespace
+
+StackResult measure_stack(const StackOptions& options, const ImageSet& set, Communicator& comm,
+                          const PlainAllreduce& plain) {
+  return Experiment(options, set, comm, plain).run();
+}
+
+PlainAllreduce ring_baseline(Transport& transport) {
+  return {"plain ring, " + transport.description(),
+          [&transport](ConstArray send, MutArray recv, Op op) { plain_ring(transport, send, recv, op); }};
+}
+
+}  // namespace laconic::app
