@@ -129,12 +129,10 @@ typename Format::Bits slow(const std::vector<ConstArray>& operands, std::size_t 
   slice::Expansion rest = sum;
   rest.add(-high);
   const auto n = static_cast<double>(divisor);
-  if (std::is_same_v<Format, F64>) {
-    return Format::narrow(divisor == 1 ? high * back : (high + rest.to_double()) / n * back);
-  }
-  if (divisor == 1) return Format::narrow(sum.to_odd());
   const double quotient = high / n;
-  return Format::narrow(round_to_odd(quotient, std::fma(-quotient, n, high) + rest.to_double()));
+  const double remainder = std::fma(-quotient, n, high) + rest.to_double();
+  if (std::is_same_v<Format, F64>) return Format::narrow((quotient + remainder / n) * back);
+  return Format::narrow(round_to_odd(quotient, remainder));
 }
 
 template <typename Format>

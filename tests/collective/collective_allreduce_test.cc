@@ -1,0 +1,220 @@
+#include "collective/allreduce.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "collective/fields.h"
+#include "collective/reference.h"
+#include "collective/world.h"
+
+namespace laconic {
+namespace {
+
+using testing_fields::make;
+using testing_fields::sprinkle;
+using world::view;
+
+constexpr int rank_counts[] = {1, 2, 3, 4, 7, 8};
+
+Options with(const char* bound, std::size_t segment = 0, int threads = 1) {
+  Options o;
+  o.bound = Bound::parse(bound);
+  o.segment_values = segment;
+  o.threads = threads;
+  return o;
+}
+
+template <typename T>
+world::Run<T> reduce(const std::vector<std::vector<T>>& operands, Op op, const Options& options, bool in_place = false) {
+  return world::run<T>(static_cast<int>(operands.size()), [&](int rank, Communicator& comm) {
+    const auto& mine = operands[static_cast<std::size_t>(rank)];
+    std::vector<T> recv = in_place ? mine : std::vector<T>(mine.size());
+    const Report report = allreduce(view(in_place ? recv : mine), view(recv), op, comm, options);
+    return std::pair(recv, report);
+  });
+}
+
+template <typename T>
+std::vector<std::vector<T>> operands_of(const std::string& kind, std::size_t count, int ranks) {
+  std::vector<std::vector<T>> all;
+  for (int r = 0; r < ranks; ++r) all.push_back(make<T>(kind, count, r));
+  return all;
+}
+
+/// Runs it and checks all that is promised.
+template <typename T>
+world::Run<T> expect_kept(const std::vector<std::vector<T>>& operands, Op op, const Options& options) {
+  auto run = reduce(operands, op, options);
+  world::expect_same_everywhere(run);
+  const int divisor = op == Op::average ? static_cast<int>(operands.size()) : 1;
+  reference::expect_sum(run.results[0], operands, run.reports[0].result_bound, divisor);
+  return run;
+}
+
+template <typename T>
+class Allreduce : public testing::Test {};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(Allreduce, Types);
+
+TYPED_TEST(Allreduce, KeepsTheBoundOnEveryElementAndTheSameBytesOnEveryRank) {
+  for (const int n : rank_counts) {
+    for (const char* kind : {"smooth", "noise"}) {
+      for (const Op op : {Op::sum, Op::average}) {
+        SCOPED_TRACE(std::string(kind) + " on " + std::to_string(n) + " ranks, " + std::string(name_of(op)));
+        const auto run = expect_kept(operands_of<TypeParam>(kind, 100003, n), op, with("1e-3"));
+        if (n == 1) continue;
+        EXPECT_EQ(run.reports[0].route, Route::on_grid);
+        EXPECT_EQ(run.reports[0].result_bound, 1e-3);
+        EXPECT_LE(run.reports[0].operand_bound, op == Op::sum ? 1e-3 / n : 1e-3);
+        EXPECT_GT(run.reports[0].operand_bound, op == Op::sum ? 0.99e-3 / n : 0.99e-3);
+        EXPECT_GT(run.reports[0].stats.ratio(), 1.5);
+      }
+    }
+  }
+}
+
+TYPED_TEST(Allreduce, TakesAnyCount) {
+  for (const int n : {1, 2, 3, 4, 7}) {
+    const auto few = static_cast<std::size_t>(n);
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, few - 1, few, std::size_t{63}, std::size_t{2049}}) {
+      SCOPED_TRACE(std::to_string(count) + " elements on " + std::to_string(n) + " ranks");
+      expect_kept(operands_of<TypeParam>("smooth", count, n), Op::sum, with("1e-3"));
+      expect_kept(operands_of<TypeParam>("smooth", count, n), Op::sum, with("lossless"));
+    }
+  }
+}
+
+TYPED_TEST(Allreduce, ResultDoesNotDependOnSegmentsThreadsOrPlace) {
+  for (const int n : {2, 3, 4}) {
+    for (const char* bound : {"1e-3", "lossless"}) {
+      const auto operands = operands_of<TypeParam>("smooth", 50001, n);
+      const auto plain = reduce(operands, Op::sum, with(bound));
+      for (const std::size_t segment : {1, 2048, 5000, 1 << 20}) {
+        EXPECT_TRUE(world::same_bytes(plain.results[0], reduce(operands, Op::sum, with(bound, segment)).results[0]));
+      }
+      EXPECT_TRUE(world::same_bytes(plain.results[0], reduce(operands, Op::sum, with(bound, 0, 3)).results[0]));
+      const auto in_place = reduce(operands, Op::sum, with(bound), true);
+      world::expect_same_everywhere(in_place);
+      EXPECT_TRUE(world::same_bytes(plain.results[0], in_place.results[0]));
+    }
+  }
+}
+
+TYPED_TEST(Allreduce, ResultDoesNotDependOnTheOrderOfRanks) {
+  auto operands = operands_of<TypeParam>("noise", 20001, 4);
+  sprinkle(operands[1], 5, 97, std::numeric_limits<TypeParam>::quiet_NaN());
+  sprinkle(operands[2], 6, 89, static_cast<TypeParam>(1e30));
+  const auto forward = reduce(operands, Op::sum, with("1e-2"));
+  std::rotate(operands.begin(), operands.begin() + 1, operands.end());
+  std::swap(operands[0], operands[1]);
+  EXPECT_TRUE(world::same_bytes(forward.results[0], reduce(operands, Op::sum, with("1e-2")).results[0]));
+}
+
+TYPED_TEST(Allreduce, RelativeBoundIsOfTheRangeOverAllRanks) {
+  auto operands = operands_of<TypeParam>("smooth", 30000, 3);
+  for (auto& v : operands[1]) v *= 50;
+  const auto [low0, high0] = std::minmax_element(operands[1].begin(), operands[1].end());
+  const double range = static_cast<double>(*high0) - static_cast<double>(*low0);
+  const auto run = expect_kept(operands, Op::sum, with("1e-3rel"));
+  EXPECT_EQ(run.reports[0].route, Route::on_grid);
+  EXPECT_NEAR(run.reports[0].result_bound, range * 1e-3, range * 1e-9);
+}
+
+TYPED_TEST(Allreduce, OperandScopeBoundsEachOperand) {
+  const auto run = expect_kept(operands_of<TypeParam>("smooth", 30000, 4), Op::sum, with("operand:1e-3"));
+  EXPECT_EQ(run.reports[0].result_bound, 4e-3);
+  EXPECT_GT(run.reports[0].operand_bound, 0.999e-3);
+  EXPECT_LE(run.reports[0].operand_bound, 1e-3);
+}
+
+TYPED_TEST(Allreduce, NanInfinityAndFillValuesGoThroughAsIeeeSaysOthersKeepTheBound) {
+  using T = TypeParam;
+  const T inf = std::numeric_limits<T>::infinity();
+  for (const int n : {2, 3, 4}) {
+    for (const char* bound : {"1e-3", "1e-3rel", "lossless"}) {
+      for (const Op op : {Op::sum, Op::average}) {
+        SCOPED_TRACE(std::string(bound) + " on " + std::to_string(n) + " ranks, " + std::string(name_of(op)));
+        auto operands = operands_of<T>("smooth", 20011, n);
+        sprinkle(operands[0], 3, 101, std::numeric_limits<T>::quiet_NaN());
+        sprinkle(operands[1], 7, 211, inf);
+        sprinkle(operands[0], 7, 422, -inf);
+        sprinkle(operands[1], 9, 53, static_cast<T>(1e30));
+        for (auto& x : operands) sprinkle(x, 11, 499, static_cast<T>(-1e30));
+        expect_kept(operands, op, with(bound));
+      }
+    }
+  }
+}
+
+TYPED_TEST(Allreduce, ConstantsZerosOffsetsDenormalsAndWildSpreads) {
+  for (const char* kind : {"constant", "zero", "offset", "denormal", "wild"}) {
+    for (const char* bound : {"1e-3", "1e-4rel", "1e-9rel", "120dB", "lossless"}) {
+      SCOPED_TRACE(std::string(kind) + " within " + bound);
+      expect_kept(operands_of<TypeParam>(kind, 10007, 3), Op::sum, with(bound));
+      expect_kept(operands_of<TypeParam>(kind, 10007, 3), Op::average, with(bound));
+    }
+  }
+}
+
+TYPED_TEST(Allreduce, LosslessIsTheExactSumRoundedOnce) {
+  for (const int n : {2, 5}) {
+    const auto run = expect_kept(operands_of<TypeParam>("wild", 30001, n), Op::sum, with("lossless"));
+    EXPECT_EQ(run.reports[0].route, Route::exact);
+    EXPECT_EQ(run.reports[0].result_bound, 0);
+  }
+}
+
+TYPED_TEST(Allreduce, OverflowBecomesInfinityButNotInAnAverage) {
+  const auto huge = std::numeric_limits<TypeParam>::max();
+  std::vector<std::vector<TypeParam>> operands(4, std::vector<TypeParam>(5000, huge));
+  operands[3].assign(5000, -huge);
+  for (const char* bound : {"lossless", "1e-3rel"}) {
+    const auto sum = reduce(operands, Op::sum, with(bound));
+    EXPECT_TRUE(std::isinf(sum.results[0][17])) << bound;
+    const auto average = reduce(operands, Op::average, with("lossless"));
+    EXPECT_EQ(average.results[0][17], huge / 2) << bound;
+  }
+}
+
+TYPED_TEST(Allreduce, IncompressibleDataStaysWithinTheWorstCase) {
+  for (const char* bound : {"1e-30", "lossless"}) {
+    const std::size_t count = 40000;
+    const auto run = expect_kept(operands_of<TypeParam>("wild", count, 4), Op::sum, with(bound));
+    const double original = static_cast<double>(run.reports[0].stats.original_bytes);
+    const double messages = static_cast<double>(run.reports[0].messages_sent);
+    EXPECT_GE(original, 1.4 * static_cast<double>(count * sizeof(TypeParam)));
+    EXPECT_LE(static_cast<double>(run.reports[0].stats.wire_bytes), 1.02 * original + 300 * messages);
+  }
+}
+
+TEST(AllreduceIntegers, SumModuloTheWordExactly) {
+  for (const int n : {1, 2, 3, 4, 7}) {
+    auto operands = operands_of<std::int32_t>("integer", 30001, n);
+    operands[0][5] = std::numeric_limits<std::int32_t>::max();
+    const auto run = reduce(operands, Op::sum, with("1e-3"));
+    world::expect_same_everywhere(run);
+    for (std::size_t i = 0; i < run.results[0].size(); ++i) {
+      std::uint32_t sum = 0;
+      for (const auto& x : operands) sum += static_cast<std::uint32_t>(x[i]);
+      ASSERT_EQ(run.results[0][i], static_cast<std::int32_t>(sum));
+    }
+  }
+}
+
+TEST(AllreduceUsage, CallsFollowEachOtherOnOneCommunicator) {
+  run_ranks(3, [](Transport& t) {
+    Communicator comm(t, with("1e-3"));
+    for (std::size_t count : {100000U, 10U, 250000U}) {
+      const auto x = make<float>("smooth", count, t.rank());
+      std::vector<float> sum(count);
+      allreduce(view(x), view(sum), Op::sum, comm);
+      EXPECT_GT(comm.last().stats.wire_bytes, 0U);
+    }
+    EXPECT_EQ(comm.total().calls, 3U);
+    EXPECT_GT(comm.total().codec_seconds, 0);
+  });
+}
+
+}  // namespace
+}  // namespace laconic
