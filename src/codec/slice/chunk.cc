@@ -240,6 +240,10 @@ class ExactValues {
   std::array<std::size_t, chunk_blocks> first_{};
 };
 
+/// Four blocks stand for the chunk when its predictor is chosen; a group of eight values costs about as many bytes as
+/// its widest residual has bits.
+constexpr std::array<int, 4> sampled = {4, 12, 20, 28};
+
 /// More exceptions than this, and the block is stored losslessly as a whole.
 constexpr int max_listed = 16;
 
@@ -338,13 +342,16 @@ void hold_marked(Chunk<I>& c) {
 }
 
 template <class I>
-Choice<I> choose_predictor(const I* q, bool allow_second) {
-  // Four blocks stand for the chunk; a group of eight values costs about as many bytes as its widest residual has bits.
-  constexpr std::array<int, 4> sampled = {4, 12, 20, 28};
+I sampled_mean(const I* q) {
   I sum = 0;
   for (const int b : sampled)
     for (int i = 0; i < block_values; ++i) sum = wrap_add(sum, q[b * block_values + i]);
-  const I mean = static_cast<I>(wrap_add(sum, I{128}) >> 8);
+  return static_cast<I>(wrap_add(sum, I{128}) >> 8);
+}
+
+template <class I>
+Choice<I> choose_predictor(const I* q, bool allow_second) {
+  const I mean = sampled_mean(q);
   std::array<int, 3> cost{};
   for (std::size_t p = 0; p < 3; ++p)
     for (const int b : sampled)
@@ -366,7 +373,8 @@ Choice<I> choose_predictor(const I* q, bool allow_second) {
 }
 
 template <class I>
-std::size_t write_chunk(Chunk<I>& c, const ChunkShape& shape, const std::uint8_t* raw, std::uint8_t* out) {
+std::size_t write_chunk(Chunk<I>& c, const ChunkShape& shape, const std::uint8_t* raw, std::uint8_t* out,
+                        const Choice<I>* given) {
   hold_marked(c);
   const ExactValues<I> values(c, shape);
   Writer w;
@@ -405,7 +413,7 @@ std::size_t write_chunk(Chunk<I>& c, const ChunkShape& shape, const std::uint8_t
   for (std::size_t b = 0; b < chunk_blocks; ++b)
     if (lossless[b]) std::fill_n(&c.q[b * block_values], block_values, b > 0 ? c.q[b * block_values - 1] : c.q[0]);
 
-  const Choice<I> choice = choose_predictor(c.q.data(), !any_lossless);
+  const Choice<I> choice = given != nullptr ? *given : choose_predictor(c.q.data(), !any_lossless);
   w.word.predictor = choice.predictor;
   w.base = choice.base;
   for (int b = 0; b < chunk_blocks; ++b) {
@@ -492,6 +500,7 @@ class ChunkReader {
   bool read() {
     c_.marks.fill(0);
     c_.terms.clear();
+    c_.origin = Origin::elements;
     std::uint32_t word = 0;
     if (!in_.get(word)) return false;
     word_ = Word::unpack(word);
@@ -499,6 +508,8 @@ class ChunkReader {
       case Kind::constant:
         if (!read_base() || in_.left() != 0) return false;
         c_.q.fill(base_);
+        c_.origin = Origin::constant;
+        c_.choice.base = base_;
         return true;
       case Kind::raw:
         return read_raw();
@@ -628,6 +639,8 @@ class ChunkReader {
     for (std::size_t i = 0; i < sparse; ++i) bytes += static_cast<std::size_t>(std::popcount(masks_[i]));
     bytes_ = in_.take(bytes);
     if (bytes_ == nullptr || in_.take(pad4(sparse + bytes) - sparse - bytes) == nullptr) return false;
+    c_.origin = Origin::coded;
+    c_.choice = {word_.predictor, base_};
     I previous = base_;
     I slope = 0;
     for (int b = 0; b < chunk_blocks; ++b)
@@ -671,6 +684,8 @@ class ChunkReader {
       }
       previous = q[i];
     }
+    // A chain starts at its base: so a chunk is constant exactly when all its residuals are zero.
+    if (b == 0 && word_.predictor != Predictor::none && q[0] != base_) return false;
     return marks == 0 || read_marked(b, k, marks);
   }
   /// Marks beyond the count are ignored by everyone who uses the chunk, but what they store must be there.
@@ -742,10 +757,14 @@ bool read_chunk(const std::uint8_t* in, std::size_t size, const ChunkShape& shap
 
 template void hold_marked(Chunk<std::int32_t>&);
 template void hold_marked(Chunk<std::int64_t>&);
+template std::int32_t sampled_mean(const std::int32_t*);
+template std::int64_t sampled_mean(const std::int64_t*);
 template Choice<std::int32_t> choose_predictor(const std::int32_t*, bool);
 template Choice<std::int64_t> choose_predictor(const std::int64_t*, bool);
-template std::size_t write_chunk(Chunk<std::int32_t>&, const ChunkShape&, const std::uint8_t*, std::uint8_t*);
-template std::size_t write_chunk(Chunk<std::int64_t>&, const ChunkShape&, const std::uint8_t*, std::uint8_t*);
+template std::size_t write_chunk(Chunk<std::int32_t>&, const ChunkShape&, const std::uint8_t*, std::uint8_t*,
+                                 const Choice<std::int32_t>*);
+template std::size_t write_chunk(Chunk<std::int64_t>&, const ChunkShape&, const std::uint8_t*, std::uint8_t*,
+                                 const Choice<std::int64_t>*);
 template std::size_t sum_chunk_bound(const Chunk<std::int32_t>&);
 template std::size_t sum_chunk_bound(const Chunk<std::int64_t>&);
 template bool read_chunk(const std::uint8_t*, std::size_t, const ChunkShape&, Chunk<std::int32_t>&);

@@ -79,7 +79,8 @@ bool quantise_one(const Params& p, typename T::Bits e, I& q) {
   }
   const Real x = T::real(e);
   const Real r = std::fma(x, inverse, magic) - magic;  // x * inverse rounded once to the nearest integer
-  if (!(std::abs(r) < std::ldexp(Real{1}, p.grid.qbits))) return false;
+  const Real limit = std::ldexp(Real{1}, p.grid.qbits);
+  if (!(r >= -limit && r < limit)) return false;
   const auto i = static_cast<std::int64_t>(r);
   const Real value = T::real(T::bits(r * static_cast<Real>(p.grid.step)));
   if (!(std::abs(x - value) <= bound)) return false;
@@ -99,6 +100,7 @@ void quantise(const Params& p, const void* x, int count, Chunk<I>& c) {
   c.count = count;
   c.marks.fill(0);
   c.terms.clear();
+  c.origin = Origin::elements;
   for (int i = 0; i < chunk_values; ++i) {
     const auto ui = static_cast<std::size_t>(i);
     const auto e = element<typename T::Bits>(x, i < count ? i : count - 1);
@@ -113,6 +115,7 @@ void load_exact(const Params& p, const void* x, int count, Chunk<I>& c) {
   c.count = count;
   c.marks.fill(0);
   c.terms.clear();
+  c.origin = Origin::elements;
   for (int i = 0; i < chunk_values; ++i) {
     const auto e = element<Bits>(x, i < count ? i : count - 1);
     c.q[static_cast<std::size_t>(i)] = p.shape.floating ? order_map<I>(e, sizeof(Bits)) : static_cast<I>(e);
@@ -245,27 +248,43 @@ void add_values(const Params& pa, const Chunk<A>& a, const Params& pb, const Chu
   }
 }
 
-template <class I>
-std::size_t write_sum(const Params& p, Chunk<I>& c, std::uint8_t* out, std::size_t capacity) {
-  if (!p.shape.exact_only) {
-    if (sum_chunk_bound(c) > capacity) return chunk_too_large;
-    return write_chunk(c, p.shape, nullptr, out);
+/// The predictor of a sum, so that residuals can be added as they are: the common one of two coded chunks (a constant
+/// agrees with all), or that of the coded one when the other comes from elements. False: choose afresh.
+template <class I, class A, class B>
+bool sum_choice(const Chunk<A>& a, const Chunk<B>& b, bool a_is_local, Choice<I>& out) {
+  using U = std::make_unsigned_t<I>;
+  const auto base = [&](A base_a) {
+    return static_cast<I>(static_cast<U>(static_cast<I>(base_a)) + static_cast<U>(static_cast<I>(b.choice.base)));
+  };
+  if (b.origin == Origin::elements) return false;
+  if (a_is_local) {
+    if (b.origin != Origin::coded) return false;
+    out = {b.choice.predictor, base(b.choice.predictor == Predictor::none ? sampled_mean(a.q.data()) : a.q[0])};
+    return true;
   }
-  if (chunk_capacity(p.shape.element_bytes) > capacity) return chunk_too_large;
-  return write_chunk(c, p.shape, reinterpret_cast<const std::uint8_t*>(c.q.data()), out);
+  if (a.origin == Origin::elements) return false;
+  if (a.origin == Origin::coded && b.origin == Origin::coded && a.choice.predictor != b.choice.predictor) return false;
+  out = {a.origin == Origin::coded ? a.choice.predictor : b.choice.predictor, base(a.choice.base)};
+  return true;
+}
+
+template <class I, class A, class B>
+std::size_t add_as(const Params& p, const Params& pa, const Chunk<A>& a, bool a_is_local, const Params& pb,
+                   const Chunk<B>& b, std::uint8_t* out, std::size_t capacity) {
+  auto& c = scratch<I>(2);
+  add_values(pa, a, pb, b, c);
+  Choice<I> choice;
+  const Choice<I>* given = sum_choice(a, b, a_is_local, choice) ? &choice : nullptr;
+  const bool exact = p.shape.exact_only;
+  if ((exact ? chunk_capacity(p.shape.element_bytes) : sum_chunk_bound(c)) > capacity) return chunk_too_large;
+  return write_chunk(c, p.shape, exact ? reinterpret_cast<const std::uint8_t*>(c.q.data()) : nullptr, out, given);
 }
 
 template <class A, class B>
-std::size_t add_chunks(const Params& p, const Params& pa, const Chunk<A>& a, const Params& pb, const Chunk<B>& b,
-                       std::uint8_t* out, std::size_t capacity) {
-  if (p.wide) {
-    auto& c = scratch<std::int64_t>(2);
-    add_values(pa, a, pb, b, c);
-    return write_sum(p, c, out, capacity);
-  }
-  auto& c = scratch<std::int32_t>(2);
-  add_values(pa, a, pb, b, c);
-  return write_sum(p, c, out, capacity);
+std::size_t add_chunks(const Params& p, const Params& pa, const Chunk<A>& a, bool a_is_local, const Params& pb,
+                       const Chunk<B>& b, std::uint8_t* out, std::size_t capacity) {
+  return p.wide ? add_as<std::int64_t>(p, pa, a, a_is_local, pb, b, out, capacity)
+                : add_as<std::int32_t>(p, pa, a, a_is_local, pb, b, out, capacity);
 }
 
 /// Calls f with the chunk of b's integer type, read; false if it is corrupt.
@@ -300,9 +319,10 @@ bool decode(const Params& p, ChunkBytes in, int count, void* y) {
 }
 
 template <class A>
-std::size_t add_to(const Params& p, const Params& pa, const Chunk<A>& a, const Params& pb, ChunkBytes b,
-                   std::uint8_t* out, std::size_t capacity) {
-  return with_chunk(pb, b, a.count, [&](const auto& cb) { return add_chunks(p, pa, a, pb, cb, out, capacity); });
+std::size_t add_to(const Params& p, const Params& pa, const Chunk<A>& a, bool a_is_local, const Params& pb,
+                   ChunkBytes b, std::uint8_t* out, std::size_t capacity) {
+  return with_chunk(pb, b, a.count,
+                    [&](const auto& cb) { return add_chunks(p, pa, a, a_is_local, pb, cb, out, capacity); });
 }
 
 template <class A>
@@ -311,7 +331,7 @@ std::size_t read_and_add(const Params& p, const Params& pa, ChunkBytes a, const 
   auto& ca = scratch<A>(0);
   ca.count = count;
   if (!read_chunk(a.data, a.size, pa.shape, ca)) return chunk_corrupt;
-  return add_to(p, pa, ca, pb, b, out, capacity);
+  return add_to(p, pa, ca, false, pb, b, out, capacity);
 }
 
 std::size_t add(const Params& p, const Params& pa, ChunkBytes a, const Params& pb, ChunkBytes b, int count,
@@ -325,7 +345,7 @@ std::size_t load_and_add(const Params& p, const Params& px, const void* x, const
                          std::uint8_t* out, std::size_t capacity) {
   auto& cx = scratch<A>(0);
   load_elements(px, x, count, cx);
-  return add_to(p, px, cx, pb, b, out, capacity);
+  return add_to(p, px, cx, true, pb, b, out, capacity);
 }
 
 std::size_t encode_add(const Params& p, const Params& px, const void* x, const Params& pb, ChunkBytes b, int count,
