@@ -3,5 +3,4 @@ namespace laconic::slice {
 const Kernels* portable_kernels() { return nullptr; }
 const Kernels* avx2_kernels() { return nullptr; }
 const Kernels* avx512_kernels() { return nullptr; }
-const Kernels* avx512x_kernels() { return nullptr; }
 }  // namespace laconic::slice

@@ -16,7 +16,8 @@ struct Params {
   std::uint32_t operands = 1;
   std::uint32_t divisor = 1;  ///< decoding only
   ChunkShape shape;
-  bool wide = false;  ///< the integer has 64 bits: 8-byte elements whose q may reach 2^31
+  bool wide = false;    ///< the integer has 64 bits: 8-byte elements whose q may reach 2^31
+  bool stream = false;  ///< decoding: the output is large, so bypass the caches where that helps
   bool narrow_value =
       true;  ///< f32, f16, bf16: every |q| <= 2^24 and no divisor: float(q) * step is exact to one rounding
   float step32 = 0;

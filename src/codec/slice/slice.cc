@@ -15,6 +15,9 @@ namespace {
 
 constexpr std::size_t max_chunk_units = 65535;
 
+/// Outputs from this size on are written past the caches: they would not be found there anyway.
+constexpr std::size_t stream_from_bytes = std::size_t{4} << 20;
+
 int values_in(std::size_t count, std::size_t chunk) {
   return static_cast<int>(std::min<std::size_t>(chunk_values, count - chunk * chunk_values));
 }
@@ -187,8 +190,10 @@ std::size_t encode_add(const Params& p, const Params& px, const void* x, const P
   });
 }
 
-void decode(const Params& p, const Payload& in, std::size_t first, std::size_t n, void* y, int threads) {
+void decode(const Params& params, const Payload& in, std::size_t first, std::size_t n, void* y, int threads) {
   const Kernels& k = kernels();
+  Params p = params;
+  p.stream = n * chunk_values * static_cast<std::size_t>(p.shape.element_bytes) >= stream_from_bytes;
   const std::size_t parts =
       std::clamp<std::size_t>(static_cast<std::size_t>(std::max(threads, 1)), 1, std::max<std::size_t>(n, 1));
   parallel_ranges(n, parts, [&](std::size_t, std::size_t begin, std::size_t end) {

@@ -1,0 +1,362 @@
+// AVX-512 with GFNI, VBMI, VBMI2, BITALG and VNNI (Ice Lake, Zen 4 and later): bit matrices are transposed by
+// GF2P8AFFINEQB, zero bytes dropped by VPCOMPRESSB, residuals summed by VPDPBUSD with triangles of ones.
+#include "codec/slice/kernel_sets.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include <cstring>
+
+#if defined(__clang__)
+#pragma clang attribute push(                                                                                \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512bitalg," \
+                          "avx512vnni,gfni,bmi,bmi2,lzcnt,popcnt,fma,avx2,f16c"))),                          \
+    apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target( \
+    "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512bitalg,avx512vpopcntdq,avx512vnni,gfni,bmi,bmi2,lzcnt,popcnt,fma,avx2,f16c")
+#endif
+
+namespace laconic::slice {
+namespace {
+
+#include "codec/slice/fast_codec.h"
+// The policy's base uses the types above.
+#include "codec/slice/avx512_policy.h"
+
+/// Byte permutations and bit matrices.
+struct Tables {
+  alignas(64) std::uint8_t from_packed[64];  // after the lane-wise packs: value 8g+7-r to byte 8g+r
+  alignas(64) std::uint8_t to_planes[64];    // byte 8g+r to 8r+g
+  alignas(64) std::uint8_t from_planes[64];  // byte 8(7-r)+g to 8g+r
+  alignas(64) std::uint8_t triangle[4][64];  // sums of the first 4g..4g+3 bytes up to lane j
+
+  constexpr Tables() : from_packed(), to_planes(), from_planes(), triangle() {
+    for (int g = 0; g < 8; ++g)
+      for (int r = 0; r < 8; ++r) {
+        const int v = g * 8 + (7 - r);
+        from_packed[g * 8 + r] = static_cast<std::uint8_t>((v % 16) / 4 * 16 + v / 16 * 4 + v % 4);
+        to_planes[r * 8 + g] = static_cast<std::uint8_t>(g * 8 + r);
+        from_planes[g * 8 + r] = static_cast<std::uint8_t>((7 - r) * 8 + g);
+      }
+    for (int g = 0; g < 4; ++g)
+      for (int j = 0; j < 16; ++j)
+        for (int t = 0; t < 4; ++t) triangle[g][j * 4 + t] = 4 * g + t <= j;
+  }
+};
+constexpr Tables tables;
+
+/// GF2P8AFFINEQB's matrix for an 8x8 bit map given by which input bits an output bit is the sum of.
+template <class F>
+constexpr std::uint64_t bit_matrix(F sums) {
+  std::uint64_t a = 0;
+  for (int out = 0; out < 8; ++out)
+    for (int in = 0; in < 8; ++in)
+      if (sums(in, out)) a |= std::uint64_t{1} << (8 * (7 - out) + in);
+  return a;
+}
+/// Zigzag of a signed byte: bit 0 is the sign, bit i is bit i-1 xor the sign; and back.
+constexpr std::uint64_t to_zigzag = bit_matrix([](int in, int out) { return (in == 7) != (out > 0 && in == out - 1); });
+constexpr std::uint64_t from_zigzag =
+    bit_matrix([](int in, int out) { return (in == 0) != (out < 7 && in == out + 1); });
+constexpr std::uint64_t identity = bit_matrix([](int in, int out) { return in == 7 - out; });
+
+inline __m512i transpose(__m512i rows) {
+  return _mm512_gf2p8affine_epi64_epi8(_mm512_set1_epi64(static_cast<long long>(identity)), rows, 0);
+}
+
+struct Avx512x : Avx512Base {
+  // ------------------------------------------------------------------------------------------- planes out
+
+  /// Bit r: plane r (byte r of `nonzero`) has at least 7 non-zero bytes.
+  static unsigned full_planes(std::uint64_t nonzero) {
+    const __m128i counts = _mm_popcnt_epi8(_mm_cvtsi64_si128(static_cast<long long>(nonzero)));
+    return static_cast<unsigned>(_mm_movepi8_mask(_mm_cmpgt_epi8(counts, _mm_set1_epi8(6))));
+  }
+
+  /// Bytes whose value 8g+7-r stands at 8g+r, as eight planes.
+  static __m512i planes(__m512i zigzag_bytes) {
+    return _mm512_permutexvar_epi8(_mm512_load_si512(tables.to_planes), transpose(zigzag_bytes));
+  }
+
+  static Split put_narrow(Out& o, __m512i plane) {
+    const unsigned used = _mm512_test_epi64_mask(plane, plane);
+    const std::uint64_t nonzero = _mm512_test_epi8_mask(plane, plane);
+    const int w = 32 - static_cast<int>(_lzcnt_u32(used));
+    int d = static_cast<int>(_tzcnt_u32(~full_planes(nonzero)));
+    d = d > w ? w : d;
+    if (w - d > 6) d = 0;
+    const std::uint64_t sparse = d == 8 ? 0 : nonzero >> (8 * d);
+    _mm512_storeu_si512(o.dense, plane);
+    store(o.masks, sparse);
+    _mm512_storeu_si512(o.bytes, _mm512_maskz_compress_epi8(d == 8 ? 0 : sparse << (8 * d), plane));
+    o.dense += 8 * d;
+    o.masks += w - d;
+    o.bytes += _mm_popcnt_u64(sparse);
+    return {w, d};
+  }
+
+  static __m512i pack_low_bytes(const Block64& z) {
+    const __m512i low = _mm512_set1_epi32(255);
+    const __m512i a = _mm512_packus_epi32(_mm512_and_si512(z.v[0], low), _mm512_and_si512(z.v[1], low));
+    const __m512i b = _mm512_packus_epi32(_mm512_and_si512(z.v[2], low), _mm512_and_si512(z.v[3], low));
+    return _mm512_permutexvar_epi8(_mm512_load_si512(tables.from_packed), _mm512_packus_epi16(a, b));
+  }
+
+  __attribute__((noinline)) static Split put_wide(Out& o, const Block64& r) {
+    Block64 z;
+    for (int k = 0; k < 4; ++k) z.v[k] = zigzag(r.v[k]);
+    const __m512i any = _mm512_or_si512(_mm512_or_si512(z.v[0], z.v[1]), _mm512_or_si512(z.v[2], z.v[3]));
+    const int groups = _mm512_test_epi32_mask(any, _mm512_set1_epi32(static_cast<int>(0xFFFF0000U))) == 0 ? 2 : 4;
+    __m512i plane[4];
+    std::uint64_t nonzero[4];
+    unsigned used = 0;
+    unsigned full = 0;
+    for (int g = 0; g < groups; ++g) {
+      plane[g] = planes(pack_low_bytes(z));
+      nonzero[g] = _mm512_test_epi8_mask(plane[g], plane[g]);
+      used |= static_cast<unsigned>(_mm512_test_epi64_mask(plane[g], plane[g])) << (8 * g);
+      full |= (full_planes(nonzero[g]) & 255U) << (8 * g);
+      for (int k = 0; k < 4; ++k) z.v[k] = _mm512_srli_epi32(z.v[k], 8);
+    }
+    const int w = 32 - static_cast<int>(_lzcnt_u32(used));
+    int d = static_cast<int>(_tzcnt_u32(~full));
+    d = d > w ? w : d;
+    if (w - d > 6) d = 2 * d < w ? 0 : w - 6;
+    for (int g = 0; 8 * g < w; ++g) {
+      const int planes_here = w - 8 * g < 8 ? w - 8 * g : 8;
+      const int dense_here = d - 8 * g < 0 ? 0 : d - 8 * g < planes_here ? d - 8 * g : planes_here;
+      _mm512_storeu_si512(o.dense, plane[g]);
+      o.dense += 8 * dense_here;
+      if (dense_here == planes_here) continue;
+      const std::uint64_t sparse = nonzero[g] >> (8 * dense_here);
+      store(o.masks, sparse);
+      _mm512_storeu_si512(o.bytes, _mm512_maskz_compress_epi8(sparse << (8 * dense_here), plane[g]));
+      o.masks += planes_here - dense_here;
+      o.bytes += _mm_popcnt_u64(sparse);
+    }
+    return {w, d};
+  }
+
+  static Split put(Out& o, const Block64& r) {
+    // Biased by 128, a residual that fits a signed byte has no bits above the lowest eight.
+    const __m512i bias = _mm512_set1_epi32(128);
+    const __m512i u0 = _mm512_add_epi32(r.v[0], bias);
+    const __m512i u1 = _mm512_add_epi32(r.v[1], bias);
+    const __m512i u2 = _mm512_add_epi32(r.v[2], bias);
+    const __m512i u3 = _mm512_add_epi32(r.v[3], bias);
+    const __m512i any = _mm512_or_si512(_mm512_ternarylogic_epi32(u0, u1, u2, 0xFE), u3);
+    if (__builtin_expect(_mm512_test_epi32_mask(any, _mm512_set1_epi32(~255)) != 0, 0)) return put_wide(o, r);
+    const __m512i packed = _mm512_packus_epi16(_mm512_packus_epi32(u0, u1), _mm512_packus_epi32(u2, u3));
+    return put_biased(o, _mm512_permutexvar_epi8(_mm512_load_si512(tables.from_packed), packed));
+  }
+
+  /// Residuals + 128 as bytes, value 8g+7-r at byte 8g+r. Flipping bit 7 before zigzag is adding to_zigzag's image of
+  /// it.
+  static Split put_biased(Out& o, __m512i biased) {
+    return put_narrow(
+        o, planes(_mm512_gf2p8affine_epi64_epi8(biased, _mm512_set1_epi64(static_cast<long long>(to_zigzag)), 0xFF)));
+  }
+
+  // ------------------------------------------------------------------------------------------- planes in
+
+  /// Up to eight planes as 64 bytes in value order.
+  static __m512i read_planes(In& in, int dense, int sparse) {
+    const std::uint64_t mask = _bzhi_u64(load<std::uint64_t>(in.masks), static_cast<unsigned>(8 * sparse));
+    const __m512i bytes = _mm512_maskz_expand_epi8(dense == 8 ? 0 : mask << (8 * dense), _mm512_loadu_si512(in.bytes));
+    const __m512i plane =
+        _mm512_or_si512(bytes, _mm512_maskz_loadu_epi64(static_cast<__mmask8>((1U << dense) - 1), in.dense));
+    in.dense += 8 * dense;
+    in.masks += sparse;
+    in.bytes += _mm_popcnt_u64(mask);
+    return transpose(_mm512_permutexvar_epi8(_mm512_load_si512(tables.from_planes), plane));
+  }
+
+  static __m512i signed_bytes(__m512i zigzag_bytes) {
+    return _mm512_gf2p8affine_epi64_epi8(zigzag_bytes, _mm512_set1_epi64(static_cast<long long>(from_zigzag)), 0);
+  }
+
+  __attribute__((noinline)) static Block64 get_wide(In& in, int dense, int sparse) {
+    Block64 r;
+    for (auto& v : r.v) v = _mm512_setzero_si512();
+    const int w = dense + sparse;
+    for (int g = 0; 8 * g < w; ++g) {
+      const int planes_here = w - 8 * g < 8 ? w - 8 * g : 8;
+      const int dense_here = dense - 8 * g < 0 ? 0 : dense - 8 * g < planes_here ? dense - 8 * g : planes_here;
+      alignas(64) std::uint8_t bytes[64];
+      _mm512_store_si512(bytes, read_planes(in, dense_here, planes_here - dense_here));
+      for (int k = 0; k < 4; ++k)
+        r.v[k] = _mm512_or_si512(
+            r.v[k], _mm512_slli_epi32(_mm512_cvtepu8_epi32(_mm_load_si128(reinterpret_cast<__m128i*>(bytes + 16 * k))),
+                                      static_cast<unsigned>(8 * g)));
+    }
+    for (auto& v : r.v) {
+      const __m512i sign = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_and_si512(v, _mm512_set1_epi32(1)));
+      v = _mm512_xor_si512(_mm512_srli_epi32(v, 1), sign);
+    }
+    return r;
+  }
+
+  static Block64 widen(__m512i bytes) {
+    return {{_mm512_cvtepi8_epi32(_mm512_castsi512_si128(bytes)),
+             _mm512_cvtepi8_epi32(_mm512_extracti32x4_epi32(bytes, 1)),
+             _mm512_cvtepi8_epi32(_mm512_extracti32x4_epi32(bytes, 2)),
+             _mm512_cvtepi8_epi32(_mm512_extracti32x4_epi32(bytes, 3))}};
+  }
+
+  static Block64 get(In& in, int dense, int sparse) {
+    if (__builtin_expect(dense + sparse > 8, 0)) return get_wide(in, dense, sparse);
+    return widen(signed_bytes(read_planes(in, dense, sparse)));
+  }
+
+  /// Sums of residuals along a chunk.
+  template <Predictor P>
+  struct Chain {
+    __m512i last;                            // all lanes: the integer before
+    __m512i slope = _mm512_setzero_si512();  // all lanes: the difference before
+    explicit Chain(std::int32_t base) : last(_mm512_set1_epi32(base)) {}
+
+    static __m512i top(__m512i v) { return _mm512_permutexvar_epi32(_mm512_set1_epi32(15), v); }
+    static __m512i prefix(__m512i v) {
+      const __m512i z = _mm512_setzero_si512();
+      v = _mm512_add_epi32(v, _mm512_alignr_epi32(v, z, 15));
+      v = _mm512_add_epi32(v, _mm512_alignr_epi32(v, z, 14));
+      v = _mm512_add_epi32(v, _mm512_alignr_epi32(v, z, 12));
+      return _mm512_add_epi32(v, _mm512_alignr_epi32(v, z, 8));
+    }
+
+    void next(In& in, int dense, int sparse, std::int32_t* q) {
+      if (P != Predictor::second && dense + sparse == 0) {
+        for (int k = 0; k < 4; ++k) _mm512_store_si512(q + 16 * k, last);
+        return;
+      }
+      if (P == Predictor::first && __builtin_expect(dense + sparse <= 8, 1)) return next_narrow(in, dense, sparse, q);
+      const Block64 r = get(in, dense, sparse);
+      for (int k = 0; k < 4; ++k) {
+        __m512i v = r.v[k];
+        if constexpr (P == Predictor::second) {
+          v = _mm512_add_epi32(prefix(v), slope);
+          slope = top(v);
+        }
+        v = P == Predictor::none ? _mm512_add_epi32(v, last) : _mm512_add_epi32(prefix(v), last);
+        if constexpr (P != Predictor::none) last = top(v);
+        _mm512_store_si512(q + 16 * k, v);
+      }
+    }
+
+    /// 16 prefix sums are four products of bytes with triangles of ones; the bytes come back from memory as broadcasts.
+    void next_narrow(In& in, int dense, int sparse, std::int32_t* q) {
+      alignas(64) std::int32_t four[16];
+      _mm512_store_si512(four, signed_bytes(read_planes(in, dense, sparse)));
+      asm volatile("" ::: "memory");
+      const __m512i zero = _mm512_setzero_si512();
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) {
+        __m512i a = _mm512_dpbusd_epi32(zero, _mm512_load_si512(tables.triangle[0]), _mm512_set1_epi32(four[4 * k]));
+        __m512i b =
+            _mm512_dpbusd_epi32(zero, _mm512_load_si512(tables.triangle[1]), _mm512_set1_epi32(four[4 * k + 1]));
+        a = _mm512_dpbusd_epi32(a, _mm512_load_si512(tables.triangle[2]), _mm512_set1_epi32(four[4 * k + 2]));
+        b = _mm512_dpbusd_epi32(b, _mm512_load_si512(tables.triangle[3]), _mm512_set1_epi32(four[4 * k + 3]));
+        a = _mm512_add_epi32(a, b);
+        _mm512_store_si512(q + 16 * k, _mm512_add_epi32(a, last));
+        last = _mm512_add_epi32(last, top(a));
+      }
+    }
+  };
+
+  // ------------------------------------------------------------------------------------------- sums of blocks
+
+  /// The planes of one operand where the other's are all zero.
+  static Split copy_block(In& in, int dense, int sparse, Out& o) {
+    if (dense + sparse > 8) return put(o, get(in, dense, sparse));
+    const std::uint64_t mask = _bzhi_u64(load<std::uint64_t>(in.masks), static_cast<unsigned>(8 * sparse));
+    const auto n = _mm_popcnt_u64(mask);
+    _mm512_storeu_si512(o.dense, _mm512_loadu_si512(in.dense));
+    store(o.masks, mask);
+    _mm512_storeu_si512(o.bytes, _mm512_loadu_si512(in.bytes));
+    in.dense += 8 * dense;
+    o.dense += 8 * dense;
+    in.masks += sparse;
+    o.masks += sparse;
+    in.bytes += n;
+    o.bytes += n;
+    return {dense + sparse, dense};
+  }
+
+  static Split add_block(In& a, int da, int sa, In& b, int db, int sb, Out& o) {
+    const int wa = da + sa;
+    const int wb = db + sb;
+    if (wa == 0 && wb == 0) return {0, 0};
+    if (wb == 0) return copy_block(a, da, sa, o);
+    if (wa == 0) return copy_block(b, db, sb, o);
+    if (__builtin_expect(wa > 7 || wb > 7, 0)) {
+      const Block64 ra = get(a, da, sa);
+      return put(o, sum(ra, get(b, db, sb)));
+    }
+    // Both fit seven bits with sign, so the sum fits eight. Groups of eight bytes are reversed for the transposition.
+    const __m512i reverse = _mm512_broadcast_i32x4(_mm_set_epi8(8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+    const __m512i s = _mm512_add_epi8(signed_bytes(read_planes(a, da, sa)), signed_bytes(read_planes(b, db, sb)));
+    const __m512i z = _mm512_gf2p8affine_epi64_epi8(_mm512_shuffle_epi8(s, reverse),
+                                                    _mm512_set1_epi64(static_cast<long long>(to_zigzag)), 0);
+    return put_narrow(o, planes(z));
+  }
+
+  static std::size_t count_bits(const std::uint8_t* masks, std::size_t n) {
+    __m512i total = _mm512_setzero_si512();
+    std::size_t i = 0;
+    for (; i + 64 <= n; i += 64)
+      total = _mm512_add_epi64(
+          total, _mm512_sad_epu8(_mm512_popcnt_epi8(_mm512_loadu_si512(masks + i)), _mm512_setzero_si512()));
+    const __m512i rest = _mm512_maskz_loadu_epi8(_bzhi_u64(~std::uint64_t{0}, static_cast<unsigned>(n - i)), masks + i);
+    total = _mm512_add_epi64(total, _mm512_sad_epu8(_mm512_popcnt_epi8(rest), _mm512_setzero_si512()));
+    return static_cast<std::size_t>(_mm512_reduce_add_epi64(total));
+  }
+
+  static bool look_up_codes(const std::uint8_t* at, std::uint32_t planes, std::uint32_t dictionary,
+                            std::uint8_t* codes) {
+    __m256i index = _mm256_setzero_si256();
+    for (std::uint32_t j = 0; j < planes; ++j)
+      index =
+          _mm256_or_si256(index, _mm256_maskz_set1_epi8(load<std::uint32_t>(at + 4 * j), static_cast<char>(1 << j)));
+    if (_mm256_cmpge_epu8_mask(index, _mm256_set1_epi8(static_cast<char>(dictionary))) != 0) return false;
+    const __m256i entries =
+        _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at + 4 * planes)));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes), _mm256_shuffle_epi8(entries, index));
+    return true;
+  }
+};
+
+const Kernels* found() { return FastCodec<Avx512x>::kernels(); }
+
+}  // namespace
+}  // namespace laconic::slice
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+namespace laconic::slice {
+
+const Kernels* avx512x_kernels() {
+  static const bool have = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+                           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512vbmi") &&
+                           __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512bitalg") &&
+                           __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("gfni") &&
+                           __builtin_cpu_supports("bmi2");
+  return have ? found() : nullptr;
+}
+
+}  // namespace laconic::slice
+
+#else
+
+namespace laconic::slice {
+const Kernels* avx512x_kernels() { return nullptr; }
+}  // namespace laconic::slice
+
+#endif

@@ -1,0 +1,515 @@
+// The chunk operations on 32-bit integers, written once over a vector policy V (policy.h says what V offers). Included
+// by each SIMD target inside its own anonymous namespace and target region; whatever is rare (listed exceptions,
+// lossless blocks, 64-bit integers, sums with differing exceptions) is handed to the reference, which defines the
+// bytes.
+//
+//   elements <-V::quantise, V::dequantise-> 2048 integers <-V::put, V::Chain-> planes <-this file-> bytes
+
+/// Where the three sections of a chunk are being written, or read.
+struct Out {
+  std::uint8_t* dense;
+  std::uint8_t* masks;
+  std::uint8_t* bytes;
+};
+struct In {
+  const std::uint8_t* dense;
+  const std::uint8_t* masks;
+  const std::uint8_t* bytes;
+};
+
+/// w planes, the low d of them dense.
+struct Split {
+  int w;
+  int d;
+};
+
+/// The integers of a chunk with room before them for the two that a chain starts from.
+struct alignas(64) Integers {
+  std::int32_t before[16];
+  std::int32_t q[chunk_values];
+  std::int32_t after[16];
+  void start(std::int32_t base) { before[14] = before[15] = base; }
+};
+
+/// A chunk's exceptions when all of them are one value.
+struct Fill {
+  std::uint32_t blocks = 0;
+  std::uint64_t value = 0;  ///< as stored: element bits, or for sums those of a double
+  std::uint64_t marks[chunk_blocks];
+};
+
+/// Collects codes and sections, then puts the chunk together.
+struct Writer {
+  alignas(64) std::uint8_t codes[64];
+  std::uint32_t entries[chunk_blocks];
+  int entry_count = 0;
+  alignas(64) std::uint8_t dense[chunk_blocks * 32 * 8 + 64];
+  alignas(64) std::uint8_t masks[chunk_blocks * 33 + 64];
+  alignas(64) std::uint8_t bytes[chunk_blocks * 33 * 8 + 64];
+  Out out{dense, masks, bytes};
+
+  void put_code(int b, Split s) {
+    if (__builtin_expect(s.w > max_code_width, 0)) {
+      codes[b] = code_extended;
+      entries[entry_count++] = Entry{s.w, s.d, Extra::wide, 0}.pack();
+    } else {
+      codes[b] = make_code(s.w, s.d);
+    }
+  }
+
+  /// All codes are zero: with no marks, the chunk is constant.
+  [[nodiscard]] bool flat() const {
+    return (load<std::uint64_t>(codes) | load<std::uint64_t>(codes + 8) | load<std::uint64_t>(codes + 16) |
+            load<std::uint64_t>(codes + 24)) == 0;
+  }
+
+  template <class V>
+  std::size_t finish(Choice<std::int32_t> choice, const Fill& fill, int fill_bytes, std::uint8_t* to) {
+    Word word{.predictor = choice.predictor, .long_base = !Word::fits(choice.base), .has_fill = fill.blocks != 0};
+    word.base = word.long_base ? 0 : choice.base;
+    std::uint8_t* p = to + 4;
+    if (word.long_base) {
+      store(p, choice.base);
+      p += 4;
+    }
+    if (word.has_fill) {
+      store(p, fill.blocks);
+      store(p + 4, fill.value);
+      p += 4 + fill_bytes;
+    }
+    std::uint8_t dictionary[chunk_blocks + 1];
+    std::uint32_t planes[8] = {};
+    const int k = V::index_codes(codes, dictionary, planes);
+    word.index_planes = index_planes_for(k);
+    if (word.index_planes == Word::plain_codes) {
+      std::memcpy(p, codes, chunk_blocks);
+      p += chunk_blocks;
+    } else {
+      word.dictionary = static_cast<std::uint32_t>(k);
+      std::memcpy(p, planes, 16);
+      p += 4 * word.index_planes;
+      const auto padded = pad4(static_cast<std::size_t>(k));
+      std::memset(dictionary + k, 0, padded - static_cast<std::size_t>(k));
+      std::memcpy(p, dictionary, 16);
+      p += padded;
+    }
+    store(to, word.pack());
+    std::memcpy(p, entries, 4 * static_cast<std::size_t>(entry_count));
+    p += 4 * entry_count;
+    p = V::copy(p, dense, out.dense - dense);
+    p = V::copy(p, masks, out.masks - masks);
+    p = V::copy(p, bytes, out.bytes - bytes);
+    store(p, std::uint32_t{0});
+    return pad4(static_cast<std::size_t>(p - to));
+  }
+};
+
+inline std::size_t write_constant(std::int32_t q, std::uint8_t* to) {
+  const bool fits = Word::fits(q);
+  store(to, Word{.kind = Kind::constant, .long_base = !fits, .base = fits ? q : 0}.pack());
+  if (fits) return 4;
+  store(to + 4, q);
+  return 8;
+}
+
+/// A coded chunk whose sections have been found to lie within its bytes.
+struct Parsed {
+  Kind kind = Kind::coded;
+  Choice<std::int32_t> choice;
+  alignas(32) std::uint8_t dense[chunk_blocks];  // planes per block, dense and sparse
+  alignas(32) std::uint8_t sparse[chunk_blocks];
+  std::uint32_t fill_blocks = 0;
+  std::uint64_t fill_value = 0;
+  In in{};
+};
+
+enum class Parse { ok, rare, corrupt };
+
+/// The first residual of a difference chain is zero: no plane of block 0 has bit 0.
+inline bool starts_at_base(const Parsed& c) {
+  unsigned first = 0;
+  for (int r = 0; r < c.dense[0]; ++r) first |= c.in.dense[8 * r];
+  const std::uint8_t* byte = c.in.bytes;
+  for (int r = 0; r < c.sparse[0]; ++r) {
+    if ((c.in.masks[r] & 1) != 0) first |= *byte;
+    byte += __builtin_popcount(c.in.masks[r]);
+  }
+  return (first & 1) == 0;
+}
+
+template <class V>
+Parse parse(const Params& p, ChunkBytes in, Parsed& c) {
+  if (in.readable < read_slack || in.size < 4) return Parse::rare;
+  const std::uint8_t* at = in.data + 4;
+  const std::uint8_t* end = in.data + in.size;
+  const Word word = Word::unpack(load<std::uint32_t>(in.data));
+  c.kind = word.kind;
+  c.fill_blocks = 0;
+  if (word.kind == Kind::raw || word.kind == Kind::fill) return Parse::rare;
+  c.choice = {word.predictor, word.base};
+  if (word.long_base) {
+    c.choice.base = load<std::int32_t>(at);
+    at += 4;
+  }
+  if (word.kind == Kind::constant) return at == end ? Parse::ok : Parse::corrupt;
+  if (!word.valid_codes()) return Parse::corrupt;
+  if (word.has_fill) {
+    if (p.shape.exact_only) return Parse::corrupt;
+    c.fill_blocks = load<std::uint32_t>(at);
+    const bool eight = p.shape.sum || p.shape.element_bytes == 8;
+    c.fill_value = eight ? load<std::uint64_t>(at + 4) : load<std::uint32_t>(at + 4);
+    if (p.shape.element_bytes == 2 && !eight && c.fill_value > 0xFFFF) return Parse::corrupt;
+    at += eight ? 12 : 8;
+  }
+  alignas(64) std::uint8_t codes[64];
+  if (word.index_planes == Word::plain_codes) {
+    std::memcpy(codes, at, chunk_blocks);
+    at += chunk_blocks;
+  } else {
+    if (!V::look_up_codes(at, word.index_planes, word.dictionary, codes)) return Parse::corrupt;
+    at += 4 * word.index_planes + pad4(word.dictionary);
+  }
+  // Up to here at most 64 bytes were read; the slack covers them.
+  int extended = 0;
+  std::size_t dense = 0;
+  std::size_t sparse = 0;
+  if (!V::split_codes(codes, c.dense, c.sparse, dense, sparse, extended)) return Parse::corrupt;
+  if (extended != 0) {
+    for (int b = 0; b < chunk_blocks; ++b) {
+      if ((codes[b] & 31) != 31) continue;
+      if (codes[b] != code_extended || end - at < 4) return Parse::corrupt;
+      const Entry e = Entry::unpack(load<std::uint32_t>(at));
+      at += 4;
+      if (e.extra != Extra::wide) return Parse::rare;
+      if (e.w > 32 || e.d > e.w || e.exact_units != 0) return Parse::corrupt;
+      c.dense[b] = static_cast<std::uint8_t>(e.d);
+      c.sparse[b] = static_cast<std::uint8_t>(e.w - e.d);
+      dense += static_cast<std::size_t>(e.d);
+      sparse += static_cast<std::size_t>(e.w - e.d);
+    }
+  }
+  sparse += static_cast<std::size_t>(__builtin_popcount(c.fill_blocks));
+  const std::size_t fixed = static_cast<std::size_t>(at - in.data) + 8 * dense + sparse;
+  if (fixed > in.size) return Parse::corrupt;
+  c.in = {at, at + 8 * dense, at + 8 * dense + sparse};
+  if (pad4(fixed + V::count_bits(c.in.masks, sparse)) != in.size) return Parse::corrupt;
+  return word.predictor == Predictor::none || starts_at_base(c) ? Parse::ok : Parse::corrupt;
+}
+
+template <class V>
+struct FastCodec {
+  using R = typename V::R;
+
+  static bool bit(std::uint32_t blocks, int b) { return (blocks >> b & 1) != 0; }
+
+  // ------------------------------------------------------------------------------------------------- encoding
+
+  /// Elements -> integers; `fill` describes the exceptions. False: they are more than one value.
+  static bool load_elements(const Params& p, const void* x, Integers& q, Fill& fill) {
+    fill.blocks = 0;
+    if (V::quantise(p, x, q.q)) return true;
+    V::find_marks(p, x, fill.marks);
+    if (!find_fill(p, x, fill)) return false;
+    hold(q.q, fill.marks);
+    return true;
+  }
+
+  static std::uint64_t element(const void* x, int i, int bytes) {
+    std::uint64_t v = 0;
+    std::memcpy(&v, static_cast<const std::uint8_t*>(x) + static_cast<std::ptrdiff_t>(i) * bytes,
+                static_cast<std::size_t>(bytes));
+    return v;
+  }
+
+  static bool find_fill(const Params& p, const void* x, Fill& fill) {
+    bool any = false;
+    for (int b = 0; b < chunk_blocks; ++b) {
+      if (fill.marks[b] == 0) continue;
+      if (!any) fill.value = element(x, 64 * b + __builtin_ctzll(fill.marks[b]), p.shape.element_bytes);
+      any = true;
+      fill.blocks |= 1U << b;
+    }
+    return V::marked_equal(x, fill.marks, fill.value, p.shape.element_bytes);
+  }
+
+  /// Marked integers repeat the one before them; at the start, the first unmarked one (0 if there is none).
+  static void hold(std::int32_t* q, const std::uint64_t* marks) {
+    std::int32_t held = 0;
+    for (int b = 0; b < chunk_blocks; ++b)
+      if (marks[b] != ~std::uint64_t{0}) {
+        held = q[64 * b + __builtin_ctzll(~marks[b])];
+        break;
+      }
+    for (int b = 0; b < chunk_blocks; ++b) {
+      std::int32_t* block = q + 64 * b;
+      if (marks[b] == ~std::uint64_t{0}) {
+        for (int i = 0; i < 64; ++i) block[i] = held;
+      } else if (marks[b] != 0) {
+        for (std::uint64_t m = marks[b]; m != 0; m &= m - 1) {
+          const int i = __builtin_ctzll(m);
+          block[i] = i > 0 ? block[i - 1] : held;
+        }
+      }
+      held = block[63];
+    }
+  }
+
+  /// Where the next chunk's elements lie: fetched while this one's planes are made, when nothing else is read.
+  struct Ahead {
+    const std::uint8_t* elements;
+    int lines_per_block;
+    void fetch(int b) const {
+      for (int i = 0; i < lines_per_block; ++i) __builtin_prefetch(elements + 64 * (b * lines_per_block + i));
+    }
+  };
+
+  template <Predictor P>
+  static void put_blocks(const Integers& q, std::int32_t base, const Fill& fill, Ahead ahead, Writer& w) {
+    for (int b = 0; b < chunk_blocks; ++b) {
+      ahead.fetch(b);
+      w.put_code(b, V::put(w.out, V::template residual<P>(q.q + 64 * b, base)));
+      if (__builtin_expect(bit(fill.blocks, b), 0)) V::put_plane(w.out, mark_plane(fill.marks[b]));
+    }
+  }
+
+  static void put_blocks(const Integers& q, Choice<std::int32_t> c, const Fill& fill, Ahead ahead, Writer& w) {
+    switch (c.predictor) {
+      case Predictor::none:
+        return put_blocks<Predictor::none>(q, c.base, fill, ahead, w);
+      case Predictor::first:
+        return put_blocks<Predictor::first>(q, c.base, fill, ahead, w);
+      case Predictor::second:
+        return put_blocks<Predictor::second>(q, c.base, fill, ahead, w);
+    }
+  }
+
+  static bool all_marked(const Fill& fill) {
+    if (fill.blocks != ~0U) return false;
+    std::uint64_t all = ~std::uint64_t{0};
+    for (const std::uint64_t m : fill.marks) all &= m;
+    return all == ~std::uint64_t{0};
+  }
+
+  static std::size_t write_fill(const Fill& fill, int fill_bytes, std::uint8_t* to) {
+    store(to, Word{.kind = Kind::fill}.pack());
+    store(to + 4, fill.value);
+    return static_cast<std::size_t>(4 + fill_bytes);
+  }
+
+  static std::size_t encode(const Params& p, const void* x, int count, std::uint8_t* to) {
+    if (p.wide) return reference_kernels().encode(p, x, count, to);
+    alignas(64) std::uint8_t padded[chunk_values * 8];
+    const void* elements = x;
+    const int e = p.shape.element_bytes;
+    if (count < chunk_values) {
+      std::memcpy(padded, x, static_cast<std::size_t>(count * e));
+      for (int i = count; i < chunk_values; ++i)
+        std::memcpy(padded + i * e, padded + (count - 1) * e, static_cast<std::size_t>(e));
+      elements = padded;
+    }
+    Integers q;
+    Fill fill;
+    if (!load_elements(p, elements, q, fill) || (fill.blocks != 0 && count < chunk_values))
+      return reference_kernels().encode(p, x, count, to);
+    const int fill_bytes = e == 8 ? 8 : 4;
+    if (fill.blocks == 0 && V::constant(q.q)) return write_constant(q.q[0], to);
+    if (all_marked(fill)) return write_fill(fill, fill_bytes, to);
+    const Choice<std::int32_t> choice = V::choose(q);
+    q.start(choice.base);
+    Writer w;
+    put_blocks(q, choice, fill, {static_cast<const std::uint8_t*>(x) + chunk_values * e, e}, w);
+    const std::size_t raw = static_cast<std::size_t>(count * e);
+    const std::size_t coded =
+        static_cast<std::size_t>((w.out.dense - w.dense) + (w.out.masks - w.masks) + (w.out.bytes - w.bytes));
+    if (__builtin_expect(coded + 300 < raw, 1)) return w.template finish<V>(choice, fill, fill_bytes, to);
+    return finish_near_raw(w, choice, fill, fill_bytes, x, raw, to);
+  }
+
+  static std::size_t finish_near_raw(Writer& w, Choice<std::int32_t> choice, const Fill& fill, int fill_bytes,
+                                     const void* x, std::size_t raw, std::uint8_t* to) {
+    alignas(64) std::uint8_t buffer[sizeof(Writer) + 256];
+    const std::size_t n = w.template finish<V>(choice, fill, fill_bytes, buffer);
+    if (n < 4 + pad4(raw)) {
+      std::memcpy(to, buffer, n);
+      return n;
+    }
+    store(to, Word{.kind = Kind::raw}.pack());
+    std::memcpy(to + 4, x, raw);
+    for (std::size_t i = raw; i < pad4(raw); ++i) to[4 + i] = 0;
+    return 4 + pad4(raw);
+  }
+
+  // ------------------------------------------------------------------------------------------------- decoding
+
+  template <Predictor P>
+  static void get_blocks(const Parsed& c, Integers& q, Fill& fill) {
+    In in = c.in;
+    typename V::template Chain<P> chain(c.choice.base);
+    for (int b = 0; b < chunk_blocks; ++b) {
+      chain.next(in, c.dense[b], c.sparse[b], q.q + 64 * b);
+      if (__builtin_expect(bit(c.fill_blocks, b), 0)) fill.marks[b] = marks_of(V::get_plane(in));
+    }
+  }
+
+  static void get_blocks(const Parsed& c, Integers& q, Fill& fill) {
+    fill.blocks = c.fill_blocks;
+    fill.value = c.fill_value;
+    switch (c.choice.predictor) {
+      case Predictor::none:
+        return get_blocks<Predictor::none>(c, q, fill);
+      case Predictor::first:
+        return get_blocks<Predictor::first>(c, q, fill);
+      case Predictor::second:
+        return get_blocks<Predictor::second>(c, q, fill);
+    }
+  }
+
+  static bool simple_fill(const Params& p, int count) {
+    return count == chunk_values && p.divisor == 1 && !(p.shape.sum && p.shape.element_bytes == 2);
+  }
+
+  static bool decode(const Params& p, ChunkBytes in, int count, void* y) {
+    Parsed c;
+    const Parse found = p.wide ? Parse::rare : parse<V>(p, in, c);
+    if (found == Parse::corrupt) return false;
+    if (found == Parse::rare || (c.fill_blocks != 0 && !simple_fill(p, count)))
+      return reference_kernels().decode(p, in, count, y);
+    Integers q;
+    Fill fill;
+    if (c.kind == Kind::constant) {
+      V::broadcast(c.choice.base, q.q);
+    } else {
+      get_blocks(c, q, fill);
+    }
+    if (count == chunk_values) {
+      V::dequantise(p, q.q, y, p.stream && fill.blocks == 0);
+    } else {
+      alignas(64) std::uint8_t padded[chunk_values * 8];
+      V::dequantise(p, q.q, padded, false);
+      std::memcpy(y, padded, static_cast<std::size_t>(count * p.shape.element_bytes));
+    }
+    for (int b = 0; fill.blocks >> b != 0 && b < chunk_blocks; ++b)
+      if (bit(fill.blocks, b)) V::put_fill(p, y, b, fill.marks[b], fill.value);
+    return true;
+  }
+
+  // ------------------------------------------------------------------------------------------------- adding
+
+  /// Exceptions of a sum: both operands have the same marks, and their fill values have an exact sum in a double.
+  static bool add_fill(const Params& pa, std::uint64_t a, const Params& pb, std::uint64_t b, std::uint64_t& sum) {
+    const double x = fill_as_double(pa, a);
+    const double y = fill_as_double(pb, b);
+    const double s = x + y;
+    const double t = s - x;
+    if (!(((x - (s - t)) + (y - t)) == 0)) return false;  // also when anything is not finite
+    sum = __builtin_bit_cast(std::uint64_t, s);
+    return true;
+  }
+  static double fill_as_double(const Params& p, std::uint64_t bits) {
+    if (p.shape.sum || p.shape.element_bytes == 8) return __builtin_bit_cast(double, bits);
+    return static_cast<double>(__builtin_bit_cast(float, static_cast<std::uint32_t>(bits)));
+  }
+
+  static std::size_t finish_sum(const Params& p, Writer& w, Choice<std::int32_t> choice, const Fill& fill,
+                                std::uint8_t* to) {
+    if (fill.blocks == 0 && w.flat()) return write_constant(choice.base, to);
+    return w.template finish<V>(choice, fill, p.shape.sum ? 8 : 4, to);
+  }
+
+  /// What the reference decides from the integers, and this file cannot see in residuals: a constant sum on `none`, and
+  /// integers that are better sent raw.
+  static bool unclear(const Params& p, const Writer& w, Predictor predictor, int count) {
+    bool one_code = true;
+    for (int b = 1; b < chunk_blocks; ++b) one_code = one_code && w.codes[b] == w.codes[0];
+    if (predictor == Predictor::none && one_code) return true;
+    const auto coded = (w.out.dense - w.dense) + (w.out.masks - w.masks) + (w.out.bytes - w.bytes);
+    return p.shape.exact_only && coded + 300 >= count * p.shape.element_bytes;
+  }
+
+  static bool add_supported(const Params& p, const Params& pa, const Params& pb, std::size_t capacity) {
+    return !p.wide && !pa.wide && !pb.wide && capacity >= sizeof(Writer) && p.shape.element_bytes != 2;
+  }
+
+  static std::size_t add(const Params& p, const Params& pa, ChunkBytes a, const Params& pb, ChunkBytes b, int count,
+                         std::uint8_t* to, std::size_t capacity) {
+    const auto rare = [&] { return reference_kernels().add(p, pa, a, pb, b, count, to, capacity); };
+    if (!add_supported(p, pa, pb, capacity)) return rare();
+    Parsed ca;
+    Parsed cb;
+    const Parse fa = parse<V>(pa, a, ca);
+    const Parse fb = parse<V>(pb, b, cb);
+    if (fa == Parse::corrupt || fb == Parse::corrupt) return chunk_corrupt;
+    if (fa == Parse::rare || fb == Parse::rare || ca.fill_blocks != cb.fill_blocks) return rare();
+    const auto base = static_cast<std::int32_t>(static_cast<std::uint32_t>(ca.choice.base) +
+                                                static_cast<std::uint32_t>(cb.choice.base));
+    if (ca.kind == Kind::constant && cb.kind == Kind::constant) return write_constant(base, to);
+    if (ca.kind == Kind::constant || cb.kind == Kind::constant) {
+      // A constant only moves the base; its planes are all zero.
+      Parsed& flat = ca.kind == Kind::constant ? ca : cb;
+      std::memset(flat.dense, 0, sizeof flat.dense);
+      std::memset(flat.sparse, 0, sizeof flat.sparse);
+      flat.choice.predictor = ca.kind == Kind::constant ? cb.choice.predictor : ca.choice.predictor;
+    }
+    if (ca.choice.predictor != cb.choice.predictor) return rare();
+    Fill fill;
+    fill.blocks = ca.fill_blocks;
+    if (fill.blocks != 0 && (count < chunk_values || !add_fill(pa, ca.fill_value, pb, cb.fill_value, fill.value)))
+      return rare();
+    Writer w;
+    for (int i = 0; i < chunk_blocks; ++i) {
+      w.put_code(i, V::add_block(ca.in, ca.dense[i], ca.sparse[i], cb.in, cb.dense[i], cb.sparse[i], w.out));
+      if (__builtin_expect(bit(fill.blocks, i), 0)) {
+        const std::uint64_t plane = V::get_plane(ca.in);
+        if (plane == 0 || plane != V::get_plane(cb.in)) return rare();
+        V::put_plane(w.out, plane);
+      }
+    }
+    const Choice<std::int32_t> choice{ca.choice.predictor, base};
+    if (unclear(p, w, choice.predictor, count)) return rare();
+    return finish_sum(p, w, choice, fill, to);
+  }
+
+  template <Predictor P>
+  static bool add_local(const Integers& q, std::int32_t base, Parsed& c, const Fill& fill, Writer& w) {
+    for (int b = 0; b < chunk_blocks; ++b) {
+      const R r = V::template residual<P>(q.q + 64 * b, base);
+      w.put_code(b, V::put(w.out, V::sum(r, V::get(c.in, c.dense[b], c.sparse[b]))));
+      if (__builtin_expect(bit(fill.blocks, b), 0)) {
+        const std::uint64_t plane = V::get_plane(c.in);
+        if (plane != mark_plane(fill.marks[b])) return false;
+        V::put_plane(w.out, plane);
+      }
+    }
+    return true;
+  }
+
+  static std::size_t encode_add(const Params& p, const Params& px, const void* x, const Params& pb, ChunkBytes b,
+                                int count, std::uint8_t* to, std::size_t capacity) {
+    const auto rare = [&] { return reference_kernels().encode_add(p, px, x, pb, b, count, to, capacity); };
+    if (!add_supported(p, px, pb, capacity) || count < chunk_values) return rare();
+    Parsed c;
+    const Parse found = parse<V>(pb, b, c);
+    if (found == Parse::corrupt) return chunk_corrupt;
+    if (found == Parse::rare || c.kind == Kind::constant) return rare();
+    Integers q;
+    Fill fill;
+    if (!load_elements(px, x, q, fill) || fill.blocks != c.fill_blocks) return rare();
+    if (fill.blocks != 0 && !add_fill(px, fill.value, pb, c.fill_value, fill.value)) return rare();
+    const Predictor predictor = c.choice.predictor;
+    const std::int32_t local = predictor == Predictor::none ? V::mean(q.q) : q.q[0];
+    q.start(local);
+    Writer w;
+    const bool same_marks = predictor == Predictor::none    ? add_local<Predictor::none>(q, local, c, fill, w)
+                            : predictor == Predictor::first ? add_local<Predictor::first>(q, local, c, fill, w)
+                                                            : add_local<Predictor::second>(q, local, c, fill, w);
+    const Choice<std::int32_t> choice{predictor, static_cast<std::int32_t>(static_cast<std::uint32_t>(local) +
+                                                                           static_cast<std::uint32_t>(c.choice.base))};
+    if (!same_marks || unclear(p, w, predictor, count)) return rare();
+    return finish_sum(p, w, choice, fill, to);
+  }
+
+  static const Kernels* kernels() {
+    static const Kernels k{encode, decode, add, encode_add};
+    return &k;
+  }
+};
