@@ -58,19 +58,19 @@ struct GroupMeans {
   std::uint64_t violations = 0;
 };
 
-std::vector<simd::Target> chosen_targets(const std::string& text) {
-  if (text == "best") return {simd::best()};
-  std::vector<simd::Target> all;
-  for (const auto t : {simd::Target::scalar, simd::Target::portable, simd::Target::avx2, simd::Target::avx512,
-                       simd::Target::avx512_gfni}) {
-    if (text == name_of(t) && !simd::supported(t))
-      throw Failure(Exit::usage, fmt::format("--target {}: this processor does not have it", text));
-    if (simd::supported(t) && (text == "all" || text == name_of(t))) all.push_back(t);
+std::vector<slice::Target> chosen_targets(const std::string& text) {
+  if (text == "best") return {slice::current()};
+  std::vector<slice::Target> chosen;
+  std::string known;
+  for (const auto t : {slice::Target::scalar, slice::Target::portable, slice::Target::avx2, slice::Target::avx512,
+                       slice::Target::avx512x}) {
+    if (!slice::supported(t)) continue;
+    known += fmt::format(" {}", name_of(t));
+    if (text == "all" || text == name_of(t)) chosen.push_back(t);
   }
-  if (all.empty())
-    throw Failure(Exit::usage,
-                  fmt::format("--target '{}' is none of best, all, scalar, portable, avx2, avx512, avx512+gfni", text));
-  return all;
+  if (chosen.empty())
+    throw Failure(Exit::usage, fmt::format("--target '{}': there are best, all and, on this machine,{}", text, known));
+  return chosen;
 }
 
 std::vector<Field> chosen_fields(const BenchOptions& options) {
@@ -309,7 +309,7 @@ void add_bench(CLI::App& app, Session& session) {
   c->add_option("--only", options->only, "Only fields whose name contains this");
   c->add_option("--size", options->size, "Each field is repeated to this many bytes")->capture_default_str();
   c->add_option("-b,--bound", options->bounds, "Bounds")->capture_default_str()->delimiter(',');
-  c->add_option("--target", options->target, "best, all, scalar, portable, avx2, avx512, avx512+gfni")
+  c->add_option("--target", options->target, "best, all, scalar, portable, avx2, avx512, avx512x")
       ->capture_default_str();
   c->add_option("-t,--threads", options->threads, "Measure with this many threads too")->capture_default_str();
   c->add_option("--repetitions", options->repetitions, "Repetitions; medians are reported")->capture_default_str();

@@ -189,6 +189,7 @@ int run_compress(const Session& session, CompressOptions& options) {
   checked_threads(options.threads);
   if (options.output.empty()) options.output = options.input + ".lcz";
   const ArrayReader in(options.input, options.hint.hint());
+  options.fill = rounded_to(in.shape().dtype, options.fill);
   const Outcome outcome = compress_file(in, options, session.progress());
   if (session.json) {
     fmt::print("{}\n", to_json(outcome, options, in).dump(2));
@@ -208,7 +209,7 @@ void add_compress(CLI::App& app, Session& session) {
   c->add_option("-b,--bound", options->bound, "Largest error: 1e-3, 1e-3rel (of the value range), 80dB, lossless")
       ->capture_default_str();
   options->hint.add_to(*c);
-  c->add_option("--fill", options->fill, "Value that marks missing data: kept exactly, left out of the range");
+  c->add_option("--fill", options->fill, "Value that marks missing data: left out of the value range");
   c->add_option("-t,--threads", options->threads, "Threads")->capture_default_str();
   c->add_flag("--verify", options->verify, "Decompress again, check every value, report quality and speed");
   c->add_flag("-f,--force", options->force, "Replace an existing output");

@@ -70,10 +70,10 @@ void judge(CodecRow& row, ConstArray original, ConstArray decoded, double bound,
   row.error_over_bound = bound > 0 ? q.max_error / bound : 0;
 }
 
-void slice_tasks(Workspace& w, const Grid& grid, int threads, simd::Target target,
+void slice_tasks(Workspace& w, const Grid& grid, int threads, slice::Target target,
                  std::vector<std::function<void()>>& tasks) {
   tasks.emplace_back([&w, grid, threads, target] {
-    simd::force(target);
+    slice::force(target);
     w.x_size = frame::encode(w.x, grid, w.frame_x, threads);
   });
   tasks.emplace_back([&w, threads] { frame::decode(frame::Bytes(w.frame_x).first(w.x_size), w.out(), threads); });
@@ -99,13 +99,14 @@ void bench_slice(const LoadedField& f, const Bound& bound, const CodecBenchOptio
   std::vector<int> thread_counts{1};
   if (options.threads > 1 && !in_cache) thread_counts.push_back(options.threads);
   std::vector<std::function<void()>> tasks{[&w] { std::memcpy(w.decoded.data(), w.x.data, w.x.bytes()); }};
-  for (const simd::Target target : options.targets)
+  for (const slice::Target target : options.targets)
     for (const int threads : thread_counts) slice_tasks(w, grid, threads, target, tasks);
+  const slice::Target before = slice::current();
   const std::vector<double> seconds = time_interleaved(tasks, options.repetitions, in_cache ? 20 : 1);
-  simd::force(simd::best());
+  slice::force(before);
 
   std::size_t t = 1;
-  for (const simd::Target target : options.targets) {
+  for (const slice::Target target : options.targets) {
     for (const int threads : thread_counts) {
       CodecRow row = base;
       row.target = name_of(target);
@@ -138,22 +139,6 @@ void bench_rival(const LoadedField& f, const Bound& bound, double absolute, Work
 }
 
 }  // namespace
-
-std::string name_of(simd::Target target) {
-  switch (target) {
-    case simd::Target::scalar:
-      return "scalar";
-    case simd::Target::portable:
-      return "portable";
-    case simd::Target::avx2:
-      return "avx2";
-    case simd::Target::avx512:
-      return "avx512";
-    case simd::Target::avx512_gfni:
-      return "avx512+gfni";
-  }
-  return "?";
-}
 
 std::vector<CodecRow> bench_field(const LoadedField& field, const std::vector<Bound>& bounds,
                                   const CodecBenchOptions& options, const std::function<void()>& step) {

@@ -16,8 +16,8 @@ struct CodecBenchOptions {
   std::size_t bytes = std::size_t{64} << 20;         ///< each field is repeated or cut to this size
   std::size_t cache_bytes = std::size_t{256} << 10;  ///< the same in cache; 0: leave out
   int repetitions = 5;
-  std::vector<simd::Target> targets;  ///< kernels to measure
-  int threads = 1;                    ///< more than 1: measured beside one thread
+  std::vector<slice::Target> targets;  ///< kernels to measure
+  int threads = 1;                     ///< more than 1: measured beside one thread
   bool rivals = true;
 };
 
@@ -42,9 +42,6 @@ struct CodecRow {
   /// Speed as a multiple of memcpy's.
   [[nodiscard]] double versus_copy(double seconds) const { return seconds > 0 ? copy / seconds : 0; }
 };
-
-/// "scalar", "portable", "avx2", "avx512", "avx512+gfni".
-std::string name_of(simd::Target target);
 
 /// All rows of one field at these bounds. `step` is called after each bound, for progress.
 std::vector<CodecRow> bench_field(const LoadedField& field, const std::vector<Bound>& bounds,

@@ -13,7 +13,6 @@
 #include <sstream>
 #include <thread>
 
-#include "bench/codec_bench.h"
 #include "bench/dataset.h"
 #include "codec/slice/target.h"
 #include "exit_code.h"
@@ -73,11 +72,11 @@ void examine_processor(std::vector<Finding>& out) {
   };
   out.push_back({"processor", "features", true, features(), ""});
   std::string available;
-  for (const auto t : {simd::Target::scalar, simd::Target::portable, simd::Target::avx2, simd::Target::avx512,
-                       simd::Target::avx512_gfni})
-    if (simd::supported(t)) available += fmt::format("{}{}", available.empty() ? "" : " ", name_of(t));
-  out.push_back(
-      {"processor", "kernels", true, fmt::format("{} is used; available: {}", name_of(simd::best()), available), ""});
+  for (const auto t : {slice::Target::scalar, slice::Target::portable, slice::Target::avx2, slice::Target::avx512,
+                       slice::Target::avx512x})
+    if (slice::supported(t)) available += fmt::format("{}{}", available.empty() ? "" : " ", name_of(t));
+  out.push_back({"processor", "kernels", true,
+                 fmt::format("{} is used; available: {}", name_of(slice::current()), available), ""});
   out.push_back({"processor", "cores", true, fmt::format("{}", std::thread::hardware_concurrency()), ""});
 }
 
@@ -100,7 +99,8 @@ void examine_mpi(std::vector<Finding>& out) {
       std::error_code ignored;
       if (path.empty() || !fs::exists(path, ignored)) continue;
       any = true;
-      out.push_back({"MPI", l.what, true, fmt::format("{} ({})", first_line_of(fmt::format("'{}' --version", path)), path), ""});
+      out.push_back(
+          {"MPI", l.what, true, fmt::format("{} ({})", first_line_of(fmt::format("'{}' --version", path)), path), ""});
     }
     if (!any) out.push_back({"MPI", l.what, false, "programs of this MPI cannot be run", l.remedy});
   }

@@ -72,11 +72,11 @@ void compare_typed(Quality& q, const void* original, const void* decoded, std::s
     const T b = load<T>(decoded, i);
     const bool same_bits = std::memcmp(&a, &b, sizeof(T)) == 0;
     const double x = to_double(a);
+    const double error = std::fabs(x - to_double(b));
     if (!std::isfinite(x) || x == fill_value) {
-      q.violations += same_bits ? 0 : 1;
+      q.violations += same_bits || error <= bound ? 0 : 1;
       continue;
     }
-    const double error = std::fabs(x - to_double(b));
     // Written so that a NaN that appeared from nowhere counts.
     if (!(error <= bound) || (bound == 0 && !same_bits)) ++q.violations;
     q.max_error = std::max(q.max_error, error);
@@ -131,6 +131,10 @@ Range scan_without(ConstArray x, std::optional<double> fill, bool drop_huge) {
     r.max = highest;
   }
   return r;
+}
+
+double rounded_to(DType dtype, double v) {
+  return dtype == DType::f64 ? v : static_cast<double>(static_cast<float>(v));
 }
 
 double value_at(ConstArray x, std::size_t i) {

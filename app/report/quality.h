@@ -9,13 +9,13 @@
 
 namespace laconic::app {
 
-/// Accumulates over pieces of an array. Special values (NaN, infinities, values equal to the fill value) must come back
-/// exactly: one that does not is a violation and enters neither the error nor the range.
+/// Accumulates over pieces of an array. NaN and infinities must come back exactly and the fill value within the bound:
+/// one that does not is a violation. Neither enters the errors or the range.
 struct Quality {
   double max_error = 0;          ///< over finite values, in double
   double sum_squares = 0;        ///< of the errors of finite values
   std::uint64_t compared = 0;    ///< finite values
-  std::uint64_t violations = 0;  ///< outside the bound, or special and changed
+  std::uint64_t violations = 0;  ///< outside the bound, or NaN or infinite and changed
   double min = 0;                ///< of the finite original values
   double max = 0;
 
@@ -33,6 +33,9 @@ void compare(Quality& q, ConstArray original, ConstArray decoded, double bound, 
 /// Range of the finite values of x that are not the fill value and, with `drop_huge`, smaller than 1e18 in magnitude
 /// (fill values of files whose manifest does not name them).
 Range scan_without(ConstArray x, std::optional<double> fill, bool drop_huge);
+
+/// v as the nearest value of a float dtype: 1e20 itself is no f32.
+double rounded_to(DType dtype, double v);
 
 /// Element i as a double.
 double value_at(ConstArray x, std::size_t i);

@@ -148,6 +148,9 @@ class Experiment {
       : options_(options), set_(set), comm_(comm), plain_(plain), t_(comm.transport()), op_(parse_op(options.op)) {
     if (op_ != Op::sum && op_ != Op::average)
       throw Failure(Exit::usage, fmt::format("--op {}: only sum and average stack images", options.op));
+    if (options.repetitions < 1 || options.repetitions > 10000)
+      throw Failure(Exit::usage, fmt::format("--repetitions {} is not between 1 and 10000", options.repetitions));
+    result_.link_rate = parse_link_rate(options.link);
     mosaic_ = choose_mosaic(set, parse_size(options.size));
     operand_ = lay_mosaic(set, share_of_rank(set, t_.rank(), t_.size(), op_), mosaic_);
     plain_result_.resize(operand_.size());
@@ -168,8 +171,6 @@ class Experiment {
   [[nodiscard]] std::size_t count() const { return operand_.size() / size_of(set_.dtype); }
 
   void time_both() {
-    if (options_.repetitions < 1 || options_.repetitions > 10000)
-      throw Failure(Exit::usage, fmt::format("--repetitions {} is not between 1 and 10000", options_.repetitions));
     const ConstArray send{operand_.data(), count(), set_.dtype};
     Meter plain(t_, options_.interface);
     Meter laconic(t_, options_.interface);
@@ -197,7 +198,6 @@ class Experiment {
     result_.rows = set_.slabs * set_.rows * mosaic_.down;
     result_.cols = set_.cols * mosaic_.across;
     result_.raw_bytes = operand_.size();
-    result_.link_rate = parse_link_rate(options_.link);
   }
 
   void break_down() {

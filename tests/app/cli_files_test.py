@@ -1,0 +1,278 @@
+"""compress, decompress and inspect: round trips, every way to fail, and no half-written output."""
+
+import math
+import os
+import re
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import unittest
+
+import cli_support
+from cli_support import CommandTest, floats, npy, wave
+
+
+class RoundTrips(CommandTest):
+    def test_npy_within_the_bound(self):
+        values = wave(5000)
+        self.write("x.npy", npy(floats(values), "<f4", "(50, 100)"))
+        report = self.json("compress", "x.npy", "-b", "1e-3rel", "--verify")
+        self.assertEqual(report["dims"], [50, 100])
+        self.assertGreater(report["ratio"], 2)
+        self.assertEqual(report["verified"]["violations"], 0)
+        self.assertLessEqual(report["verified"]["max_error_over_bound"], 1)
+        self.run_laconic("decompress", "x.npy.lcz", "-o", "y.npy")
+        original, result = self.read("x.npy"), self.read("y.npy")
+        self.assertEqual(original[:128], result[:128], "the header is as NumPy writes it")
+        decoded = struct.unpack("<5000f", result[128:])
+        stored = struct.unpack("<5000f", original[128:])
+        worst = max(abs(a - b) for a, b in zip(stored, decoded))
+        self.assertLessEqual(worst, report["absolute_bound"])
+        self.assertGreater(worst, 0)
+
+    def test_lossless_is_the_default(self):
+        special = [math.nan, math.inf, -math.inf, -0.0, 1e-42, 1e30] + wave(3000)
+        self.write("x.f32", floats(special))
+        report = self.json("compress", "x.f32", "--verify")
+        self.assertEqual(report["absolute_bound"], 0)
+        self.run_laconic("decompress", "x.f32.lcz", "-o", "y.f32")
+        self.assertEqual(self.read("x.f32"), self.read("y.f32"))
+
+    def test_special_values_survive_a_bound(self):
+        special = [math.nan, math.inf, -math.inf] + wave(3000) + [math.nan]
+        self.write("x.f32", floats(special))
+        self.json("compress", "x.f32", "-b", "0.01", "--verify")
+        self.run_laconic("decompress", "x.f32.lcz", "-o", "y.f32")
+        decoded = struct.unpack("<3004f", self.read("y.f32"))
+        self.assertTrue(math.isnan(decoded[0]) and math.isnan(decoded[-1]))
+        self.assertEqual(decoded[1:3], (math.inf, -math.inf))
+
+    def test_every_type(self):
+        for dtype, code in {"f64": "d", "i32": "i", "i64": "q", "u32": "I", "u64": "Q", "f16": "e"}.items():
+            with self.subTest(dtype):
+                values = [int(v * 10) for v in wave(700)]
+                self.write(f"x_7x100.{dtype}", struct.pack(f"<700{code}", *values))
+                report = self.json("compress", f"x_7x100.{dtype}", "--verify", "-f")
+                self.assertEqual((report["dtype"], report["dims"]), (dtype, [7, 100]))
+                self.run_laconic("decompress", f"x_7x100.{dtype}.lcz", "-o", "y.npy", "-f")
+                self.assertEqual(self.read("y.npy")[128:], self.read(f"x_7x100.{dtype}"))
+
+    def test_bf16_stays_raw(self):
+        self.write("x.bf16", struct.pack("<100H", *(0x3F80 + i for i in range(100))))
+        self.run_laconic("compress", "x.bf16", "-b", "0.01", "--verify")
+        self.run_laconic("decompress", "x.bf16.lcz", "-o", "y.npy", code=2)
+        self.run_laconic("decompress", "x.bf16.lcz", "-o", "y.bf16")
+        self.assertEqual(len(self.read("y.bf16")), 200)
+        self.assertNotIn("y.npy", self.files())
+
+    def test_empty_arrays(self):
+        self.write("x.npy", npy(b"", "<f4", "(0, 7)"))
+        self.run_laconic("compress", "x.npy", "-b", "1e-3rel", "--verify")
+        self.assertEqual(self.json("inspect", "x.npy.lcz")["dims"], [0, 7])
+        self.run_laconic("decompress", "x.npy.lcz", "-o", "y.npy")
+        self.assertEqual(self.read("x.npy"), self.read("y.npy"))
+
+    def test_scalar(self):
+        self.write("x.npy", npy(floats([2.5]), "<f4", "()"))
+        self.run_laconic("compress", "x.npy", "--verify")
+        self.run_laconic("decompress", "x.npy.lcz", "-o", "y.npy")
+        self.assertEqual(self.read("x.npy"), self.read("y.npy"))
+
+    def test_type_and_dims_by_option(self):
+        self.write("x.bin", floats(wave(600)))
+        report = self.json("compress", "x.bin", "--dtype", "float32", "--dims", "20x30")
+        self.assertEqual(report["dims"], [20, 30])
+        self.run_laconic("decompress", "x.bin.lcz", "-o", "y.bin")
+        self.assertEqual(self.read("x.bin"), self.read("y.bin"))
+
+    def test_names_by_default(self):
+        self.write("x.f32", floats(wave(600)))
+        self.run_laconic("compress", "x.f32")
+        os.remove(self.path("x.f32"))
+        self.run_laconic("decompress", "x.f32.lcz")
+        self.assertEqual(self.files(), ["x.f32", "x.f32.lcz"])
+
+    def test_fill_value_is_no_part_of_the_range(self):
+        values = wave(3000)
+        values[100:200] = [1e30] * 100
+        self.write("x.f32", floats(values))
+        _, warning = self.run_laconic("compress", "x.f32", "-b", "1e-3rel")
+        proposed = re.search(r"--fill (\S+)", warning).group(1)
+        report = self.json("compress", "x.f32", "-b", "1e-3rel", "--fill", proposed, "--verify", "-f")
+        self.assertLess(report["absolute_bound"], 1)
+        self.run_laconic("decompress", "x.f32.lcz", "-o", "y.f32")
+        self.assertEqual(self.read("y.f32")[400:800], self.read("x.f32")[400:800])
+
+    def test_threads_write_the_same_bytes(self):
+        self.write("x.f32", floats(wave(50000)))
+        self.run_laconic("compress", "x.f32", "-b", "1e-3", "-o", "one")
+        self.run_laconic("compress", "x.f32", "-b", "1e-3", "-o", "three", "-t", "3")
+        self.assertEqual(self.read("one"), self.read("three"))
+
+    def test_inspect_tells_what_is_there(self):
+        self.write("x_50x100.f32", floats(wave(5000)))
+        self.run_laconic("compress", "x_50x100.f32", "-b", "0.5")
+        report = self.json("inspect", "x_50x100.f32.lcz")
+        self.assertTrue(report["valid"])
+        self.assertEqual(report["absolute_bound"], 0.5)
+        self.assertEqual(sum(f["count"] for f in report["frames"]), 5000)
+        text, _ = self.run_laconic("inspect", "x_50x100.f32.lcz")
+        self.assertIn("50x100 of f32", text)
+
+    def test_quiet_says_nothing(self):
+        self.write("x.f32", floats(wave(500)))
+        for arguments in (["compress", "x.f32"], ["inspect", "x.f32.lcz"], ["decompress", "x.f32.lcz", "-f"]):
+            self.assertEqual(self.run_laconic("-q", *arguments), ("", ""))
+
+
+class Failures(CommandTest):
+    def compressed(self):
+        self.write("x.f32", floats(wave(20000)))
+        self.run_laconic("compress", "x.f32", "-b", "1e-3rel", "-o", "x.lcz")
+        return self.read("x.lcz")
+
+    def test_usage(self):
+        for arguments in ([], ["compress"], ["nonsense"], ["compress", "x", "--nonsense"], ["bench"], ["stack", "-n", "x"]):
+            self.run_laconic_usage(arguments)
+
+    def run_laconic_usage(self, arguments):
+        done = subprocess.run([cli_support.LACONIC, *arguments], cwd=self.folder, capture_output=True, text=True,
+                              timeout=60, check=False)
+        self.assertEqual(done.returncode, 2, arguments)
+        self.assertTrue(done.stderr)
+
+    def test_bad_option_values(self):
+        self.write("x.f32", floats(wave(100)))
+        for options in (["-b", "fast"], ["-b", "-1"], ["-b", "10x"], ["-t", "0"], ["--dims", "10y10"], ["--dtype", "f31"]):
+            self.run_laconic("compress", "x.f32", *options, code=2)
+        self.assertEqual(self.files(), ["x.f32"])
+
+    def test_help(self):
+        for arguments in (["--help"], ["compress", "--help"], ["bench", "codec", "--help"], ["stack", "--help"]):
+            text, _ = self.run_laconic(*arguments)
+            self.assertIn("Usage", text)
+        self.assertIn("Exit codes", self.run_laconic("--help")[0])
+
+    def test_missing_files(self):
+        self.run_laconic("compress", "absent.f32", code=3)
+        self.run_laconic("decompress", "absent.lcz", code=3)
+        self.run_laconic("inspect", "absent.lcz", code=3)
+        self.run_laconic("compress", self.folder, "--dtype", "f32", code=3)
+
+    def test_errors_in_json(self):
+        report = self.json("compress", "absent.f32", code=3)
+        self.assertEqual(report["exit"], 3)
+        self.assertIn("absent.f32", report["error"])
+
+    def test_wrong_sizes(self):
+        self.write("x.f32", floats(wave(100)) + b"abc")
+        _, message = self.run_laconic("compress", "x.f32", code=4)
+        self.assertIn("403", message)
+        self.write("x_10x11.f32", floats(wave(100)))
+        _, message = self.run_laconic("compress", "x_10x11.f32", code=4)
+        self.assertIn("440", message)
+        self.run_laconic("compress", "x_10x11.f32", "--dims", "10x10")
+        self.write("x.bin", floats(wave(100)))
+        self.run_laconic("compress", "x.bin", code=2)
+
+    def test_unsupported_npy(self):
+        data = floats(wave(12))
+        for descr, order, words in ((">f4", "False", "big endian"), ("<f4", "True", "Fortran"), ("<c8", "False", "<c8")):
+            self.write("x.npy", npy(data, descr, "(3, 4)", order))
+            _, message = self.run_laconic("compress", "x.npy", code=4)
+            self.assertIn(words, message)
+        self.write("x.npy", npy(data[:-4], "<f4", "(3, 4)"))
+        self.run_laconic("compress", "x.npy", code=4)
+        self.write("x.npy", data)
+        self.run_laconic("compress", "x.npy", code=4)
+
+    def test_existing_output_is_kept(self):
+        self.write("x.f32", floats(wave(100)))
+        self.write("x.f32.lcz", b"precious")
+        self.run_laconic("compress", "x.f32", code=5)
+        self.assertEqual(self.read("x.f32.lcz"), b"precious")
+        self.run_laconic("compress", "x.f32", "--force")
+
+    def test_no_such_output_folder(self):
+        self.write("x.f32", floats(wave(100)))
+        self.run_laconic("compress", "x.f32", "-o", "absent/x.lcz", code=5)
+
+    def test_full_device(self):
+        self.write("x.f32", floats(wave(100)))
+        _, message = self.run_laconic("compress", "x.f32", "-o", "/dev/full", code=5)
+        self.assertIn("No space left", message)
+        self.assertTrue(os.path.exists("/dev/full") and not os.path.isfile("/dev/full"))
+
+    def test_file_size_limit_leaves_nothing_behind(self):
+        """A limit on file size stands for a full disk: writing fails in the middle."""
+        self.write("x.f32", os.urandom(400000))
+
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
+
+        done = subprocess.run([cli_support.LACONIC, "compress", "x.f32"], cwd=self.folder, capture_output=True, text=True,
+                              preexec_fn=limit, timeout=60, check=False)
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertEqual(self.files(), ["x.f32"])
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("mount"), "mounting a small disk needs root")
+    def test_full_disk_leaves_nothing_behind(self):
+        disk = self.path("disk")
+        os.mkdir(disk)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", disk], capture_output=True, check=False)
+        if mounted.returncode != 0:
+            self.skipTest("this machine does not allow mounting")
+        self.addCleanup(subprocess.run, ["umount", disk], check=True)
+        self.write("x.f32", os.urandom(400000))
+        _, message = self.run_laconic("compress", "x.f32", "-o", "disk/x.lcz", code=5)
+        self.assertIn("No space left", message)
+        self.assertEqual(os.listdir(disk), [])
+
+    def test_interrupted_run_leaves_nothing_behind(self):
+        """SIGTERM while the temporary exists."""
+        self.write("x.f32", floats(wave(1000)) * 20000)
+        process = subprocess.Popen([cli_support.LACONIC, "-q", "compress", "x.f32", "-b", "1e-3rel"], cwd=self.folder)
+        while process.poll() is None and len(self.files()) < 2:
+            pass
+        process.terminate()
+        process.wait(timeout=60)
+        self.assertEqual(process.returncode, -signal.SIGTERM)
+        self.assertEqual(self.files(), ["x.f32"])
+
+    def test_truncated_streams(self):
+        good = self.compressed()
+        for size in (0, 1, 7, 15, 23, 24, 30, 71, 72, 100, len(good) // 2, len(good) - 1):
+            self.write("bad.lcz", good[:size])
+            code = 4 if size < 8 else 6
+            for command in ("inspect", "decompress"):
+                _, message = self.run_laconic(command, "bad.lcz", code=code)
+                self.assertIn("bad.lcz", message)
+            self.assertNotIn("bad", self.files())
+
+    def test_damaged_streams(self):
+        good = self.compressed()
+        for at in (4, 6, 8, 25, 40, 60, 80, len(good) // 2, len(good) - 1):
+            bad = bytearray(good)
+            bad[at] ^= 0x10
+            self.write("bad.lcz", bytes(bad))
+            self.run_laconic("inspect", "bad.lcz", code=6)
+            self.run_laconic("decompress", "bad.lcz", code=6)
+            self.assertNotIn("bad", self.files())
+
+    def test_trailing_bytes(self):
+        self.write("bad.lcz", self.compressed() + b"x")
+        _, message = self.run_laconic("inspect", "bad.lcz", code=6)
+        self.assertIn("follow", message)
+
+    def test_not_a_stream_at_all(self):
+        self.write("bad.lcz", b"PNG or something else, long enough to be a header")
+        self.run_laconic("inspect", "bad.lcz", code=4)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.dirname(__file__))
+    cli_support.main()

@@ -1,0 +1,136 @@
+"""bench codec, stack and doctor: that they run on small inputs and report what they promise."""
+
+import os
+import struct
+import sys
+import unittest
+
+import cli_support
+from cli_support import CommandTest, floats, npy, wave
+
+
+class BenchCodec(CommandTest):
+    def test_ratio_of_files(self):
+        self.write("x_50x100.f32", floats(wave(5000)))
+        report = self.json("bench", "codec", "x_50x100.f32", "--ratio", "-b", "1e-2rel,1e-4rel")
+        self.assertEqual(len(report["rows"]), 2)
+        coarse, fine = report["rows"]
+        self.assertGreater(coarse["ratio"], fine["ratio"])
+        self.assertEqual(coarse["violations"] + fine["violations"], 0)
+
+    def test_speeds_and_rivals(self):
+        self.write("x_50x100.f32", floats(wave(5000)))
+        report = self.json("bench", "codec", "x_50x100.f32", "--size", "64k", "-b", "1e-3rel", "--repetitions", "1", "-t", "2")
+        codecs = {(r["codec"], r["threads"], r["in_cache"]) for r in report["rows"]}
+        self.assertEqual(codecs, {("slice", 1, False), ("slice", 2, False), ("slice", 1, True), ("zfp", 1, False),
+                                  ("lz4", 1, False), ("zstd -1", 1, False)})
+        for row in report["rows"]:
+            self.assertGreater(row["versus_memcpy"]["encode"], 0)
+            self.assertGreater(row["ratio"], 0)
+            self.assertEqual(row["violations"], 0, row["codec"])
+
+    def test_text_tables(self):
+        self.write("x.f32", floats(wave(5000)))
+        text, _ = self.run_laconic("bench", "codec", "x.f32", "--size", "32k", "--repetitions", "1", "--target", "scalar",
+                                   "--per-field")
+        for word in ("compress", "decompress", "add", "zfp", "lz4", "zstd", "scalar", "memcpy"):
+            self.assertIn(word, text)
+
+    def test_samples_from_a_folder(self):
+        self.write("a_2x50.f32", floats(wave(100)))
+        self.write("MANIFEST.json", b'{"files": [{"name": "a", "file": "a_2x50.f32", "dtype": "float32", "dims": [2, 50],'
+                                    b' "fill_value": [1e20]}]}')
+        report = self.json("bench", "codec", "--ratio", "--data", self.folder)
+        self.assertEqual({r["field"] for r in report["rows"]}, {"a"})
+
+    def test_failures(self):
+        self.write("x.f32", floats(wave(100)))
+        self.run_laconic("bench", "codec", "x.f32", "--target", "mmx", code=2)
+        self.run_laconic("bench", "codec", "x.f32", "--repetitions", "0", code=2)
+        self.run_laconic("bench", "codec", "x.f32", "--size", "many", code=2)
+        self.run_laconic("bench", "codec", "absent.f32", code=3)
+        self.run_laconic("bench", "codec", "--data", self.folder, code=3)
+        self.write("MANIFEST.json", b'{"files": [{"name": "a"}]}')
+        self.run_laconic("bench", "codec", "--data", self.folder, code=4)
+
+
+class Stack(CommandTest):
+    small = ("--size", "1", "--repetitions", "1")
+
+    def images(self, n, dims="20x30"):
+        return [self.write(f"image{i}_{dims}.f32", floats([v + i for v in wave(600)])) for i in range(n)]
+
+    def test_files_over_threads(self):
+        report = self.json("stack", *self.images(3), "-n", "3", "-b", "1e-3rel", *self.small)
+        self.assertEqual((report["ranks"], report["images"]), (3, 3))
+        laconic = report["laconic"]
+        self.assertEqual(laconic["violations"], 0)
+        self.assertTrue(laconic["identical_on_all_ranks"])
+        self.assertLessEqual(laconic["max_error_over_bound"], 1)
+        self.assertGreater(report["absolute_bound"], 0)
+        seconds = report["seconds"]
+        self.assertAlmostEqual(sum(seconds.values()), laconic["seconds"], delta=laconic["seconds"])
+
+    def test_one_file_with_an_axis_of_images(self):
+        self.write("stack.npy", npy(floats(wave(600)), "<f4", "(4, 10, 15)"))
+        report = self.json("stack", "stack.npy", "-n", "2", "--op", "average", *self.small)
+        self.assertEqual((report["images"], report["rows"], report["cols"]), (4, 10, 15))
+
+    def test_double_precision(self):
+        self.write("stack_4x10x15.f64", struct.pack("<600d", *wave(600)))
+        report = self.json("stack", "stack_4x10x15.f64", "-n", "2", *self.small)
+        self.assertEqual(report["laconic"]["violations"], 0)
+
+    def test_lossless(self):
+        report = self.json("stack", *self.images(2), "-n", "2", "-b", "lossless", *self.small)
+        self.assertEqual(report["absolute_bound"], 0)
+        self.assertEqual(report["laconic"]["violations"], 0)
+
+    def test_pictures(self):
+        self.run_laconic("stack", *self.images(2), "-n", "2", "--out", "a/b", *self.small)
+        for name in ("exact", "laconic", "difference", "side_by_side"):
+            with open(self.path(f"a/b/{name}.png"), "rb") as f:
+                head = f.read(24)
+            self.assertEqual(head[:8], b"\x89PNG\r\n\x1a\n")
+            width, height = struct.unpack(">II", head[16:24])
+            self.assertGreaterEqual(min(width, height), 100)
+
+    def test_samples(self):
+        report = self.json("stack", "--set", "exposures", "-n", "3", "--op", "average", *self.small)
+        self.assertEqual(report["images"], 3)
+        self.assertEqual(report["laconic"]["violations"], 0)
+
+    def test_failures(self):
+        images = self.images(2)
+        self.run_laconic("stack", *images, "-n", "3", code=4)
+        self.run_laconic("stack", *images, "-n", "0", code=2)
+        self.run_laconic("stack", *images, "-n", "2", "--op", "max", code=2)
+        self.run_laconic("stack", *images, "-n", "2", "--op", "nonsense", code=2)
+        self.run_laconic("stack", *images, "-n", "2", "-b", "nonsense", code=2)
+        self.run_laconic("stack", *images, "-n", "2", "--link", "nonsense", code=2)
+        self.run_laconic("stack", *images, "-n", "2", "--wire", "nonsense0", *self.small, code=2)
+        self.run_laconic("stack", *images, "absent.f32", code=3)
+        self.run_laconic("stack", "--set", "nonsense", code=3)
+        self.run_laconic("stack", *images, self.write("other_30x20.f32", floats(wave(600))), "-n", "2", code=4)
+        self.run_laconic("stack", self.write("x_600.i32", floats(wave(600))), code=4)
+        self.write("plain", b"")
+        self.run_laconic("stack", *images, "-n", "2", "--out", "plain/sub", *self.small, code=5)
+
+
+class Doctor(CommandTest):
+    def test_findings(self):
+        report = self.json("doctor")
+        topics = {f["topic"] for f in report["findings"]}
+        self.assertLessEqual({"processor", "MPI", "emulated cluster", "data"}, topics)
+        for finding in report["findings"]:
+            self.assertTrue(finding["detail"])
+        text, _ = self.run_laconic("doctor")
+        self.assertIn("kernels", text)
+
+    def test_version(self):
+        self.assertRegex(self.run_laconic("--version")[0], r"^laconic \d+\.\d+\.\d+")
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.dirname(__file__))
+    cli_support.main()

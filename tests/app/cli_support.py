@@ -1,0 +1,69 @@
+"""What the tests of the command share: running it, and arrays without NumPy."""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LACONIC = ""
+
+
+class CommandTest(unittest.TestCase):
+    """Each test runs in a folder of its own."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="laconic-cli-")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, data):
+        with open(self.path(name), "wb") as f:
+            f.write(data)
+        return self.path(name)
+
+    def read(self, name):
+        with open(self.path(name), "rb") as f:
+            return f.read()
+
+    def files(self):
+        return sorted(os.listdir(self.folder))
+
+    def run_laconic(self, *arguments, code=0, environment=None):
+        """Runs the command in the test's folder; its exit code must be `code`. Returns stdout, stderr."""
+        done = subprocess.run([LACONIC, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=120,
+                              env={**os.environ, **(environment or {})}, check=False)
+        self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        if code not in (0, 7):
+            self.assertTrue(done.stderr.strip(), "a failure says why")
+            self.assertLess(len(done.stderr.splitlines()), 4, "and says it briefly")
+        return done.stdout, done.stderr
+
+    def json(self, *arguments, code=0):
+        return json.loads(self.run_laconic("--json", *arguments, code=code)[0])
+
+
+def floats(values):
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+def wave(n):
+    """A smooth field that is the same everywhere, without math libraries: a rounded parabola train."""
+    return [((i % 97) - 48) ** 2 / 100.0 + (i % 7) * 0.01 for i in range(n)]
+
+
+def npy(data, descr, shape, order="False"):
+    text = f"{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}"
+    text += " " * (-(len(text) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + data
+
+
+def main():
+    global LACONIC
+    LACONIC = os.path.abspath(sys.argv.pop(1))
+    unittest.main(module="__main__")
