@@ -1,0 +1,158 @@
+"""Running `laconic stack` on the emulated cluster or on localhost: what tools/demo and tools/bench share."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CLUSTER = os.path.join(ROOT, "tools", "cluster")
+# Names of its own, so that a cluster that somebody else has up is left alone.
+CLUSTER_NAMES = {"NC_PREFIX": "lac", "NC_BR": "ncbrlac", "NC_NET": "10.79.0", "NC_STATE": "/run/laconic_cluster"}
+# Ranks that wait should let the others work: there are more of them than cores.
+POLITE = {"OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+class Failed(Exception):
+    """A run that did not work; the text says which and why."""
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+class Flavour:
+    """One MPI library that laconic was built for."""
+
+    def __init__(self, name, launcher):
+        self.name = name
+        self.launcher = launcher
+
+    @property
+    def short(self):
+        return {"openmpi": "ompi", "mpich": "mpich"}[self.name]
+
+    def hangs_over_hosts(self):
+        """Debian's MPICH 4.0 does, in MPI_Finalize, in half of the runs."""
+        if self.name != "mpich":
+            return False
+        text = subprocess.run([self.launcher, "--version"], capture_output=True, text=True, check=False).stdout
+        return re.search(r"Version:\s+4\.0", text) is not None
+
+
+def flavours(build):
+    """The MPI libraries of this build, from what CMake found."""
+    found = []
+    with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as cache:
+        text = cache.read()
+    for name in ("openmpi", "mpich"):
+        launcher = re.search(rf"^LACONIC_MPIEXEC_{name}:[A-Z]+=(.+)$", text, re.MULTILINE)
+        if launcher and os.path.exists(os.path.join(build, "bin", f"laconic-stack-{name}")):
+            found.append(Flavour(name, launcher.group(1)))
+    return found
+
+
+def run(command, environment=None, timeout=120, quiet=True):
+    """Runs to the end and returns stdout; the whole process group is ended when it takes too long or we are stopped."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE if quiet else None, text=True,
+                               env={**os.environ, **POLITE, **(environment or {})}, start_new_session=True)
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except BaseException as stopped:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=5)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        if isinstance(stopped, subprocess.TimeoutExpired):
+            raise Failed(f"no end after {timeout} s: {' '.join(command)}") from stopped
+        raise
+    if process.returncode not in (0, 7):
+        raise Failed(f"{' '.join(command)}\n  ended with {process.returncode}: {(err or '').strip()[-2000:]}")
+    return out
+
+
+class Localhost:
+    """All ranks on this machine, messages through shared memory: no network to relieve."""
+
+    rate = None
+    wire = None
+
+    def command(self, flavour, ranks, program):
+        options = ["--oversubscribe", "--bind-to", "none"] if flavour.name == "openmpi" else ["-launcher", "fork"]
+        return [flavour.launcher, *options, "-n", str(ranks), *program], {}
+
+    def usable(self, flavour):
+        return True
+
+
+class Cluster:
+    """Emulated hosts, one rank each, joined by links of a given rate."""
+
+    wire = "eth0"
+
+    def __init__(self, rate):
+        self.rate = rate
+
+    def command(self, flavour, ranks, program):
+        return [CLUSTER, "run", flavour.short, str(ranks), *program], {**CLUSTER_NAMES, "MPIEXEC": flavour.launcher}
+
+    def usable(self, flavour):
+        if flavour.hangs_over_hosts():
+            say(f"leaving out {flavour.launcher}: MPICH 4.0 hangs over several hosts (tools/setup brings MPICH 5)")
+            return False
+        return True
+
+
+def why_no_cluster():
+    """None where the emulated cluster can be brought up."""
+    if os.geteuid() != 0:
+        return "it needs root"
+    if not shutil.which("ip", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
+        return "it needs iproute2 (apt-get install iproute2)"
+    if not os.access(CLUSTER, os.X_OK):
+        return f"{CLUSTER} is missing"
+    return None
+
+
+@contextlib.contextmanager
+def cluster(hosts, rate):
+    """Brings the emulated cluster up, yields it, takes it down again: also after errors, ctrl-C and SIGTERM."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    run([CLUSTER, "down"], CLUSTER_NAMES)  # what an earlier run that was killed has left behind
+    try:
+        run([CLUSTER, "up", str(hosts), rate], CLUSTER_NAMES)
+        yield Cluster(rate)
+    finally:
+        run([CLUSTER, "down"], CLUSTER_NAMES)
+
+
+def stack(build, place, flavour, ranks, *options, timeout=120):
+    """One `laconic stack`; returns its JSON."""
+    program = [os.path.join(build, "bin", "laconic"), "--json", "stack", *options]
+    if place.wire:
+        program += ["--wire", place.wire, "--link", place.rate]
+    command, environment = place.command(flavour, ranks, program)
+    out = run(command, environment, timeout)
+    try:
+        return json.loads(out[out.index("{"):])
+    except ValueError as error:
+        raise Failed(f"{' '.join(command)}\n  printed no JSON: {out[-500:]}") from error
+
+
+def table(head, rows):
+    """Plain text: the first column to the left, the others to the right."""
+    widths = [max(len(str(r[i])) for r in [head, *rows]) for i in range(len(head))]
+    lines = []
+    for r in [head, None, *rows]:
+        if r is None:
+            lines.append("-" * (sum(widths) + 2 * (len(widths) - 1)))
+        else:
+            cells = [str(r[0]).ljust(widths[0]), *(str(c).rjust(w) for c, w in zip(r[1:], widths[1:]))]
+            lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
