@@ -66,8 +66,9 @@ std::vector<slice::Target> chosen_targets(const std::string& text) {
                        slice::Target::avx512x}) {
     if (!slice::supported(t)) continue;
     known += fmt::format(" {}", name_of(t));
-    if (text == "all" || text == name_of(t)) chosen.push_back(t);
+    if (text == name_of(t) || (text == "all" && t != slice::Target::scalar)) chosen.push_back(t);
   }
+  if (text == "all" && chosen.empty()) chosen.push_back(slice::Target::scalar);
   if (chosen.empty())
     throw Failure(Exit::usage, fmt::format("--target '{}': there are best, all and, on this machine,{}", text, known));
   return chosen;
@@ -309,7 +310,8 @@ void add_bench(CLI::App& app, Session& session) {
   c->add_option("--only", options->only, "Only fields whose name contains this");
   c->add_option("--size", options->size, "Each field is repeated to this many bytes")->capture_default_str();
   c->add_option("-b,--bound", options->bounds, "Bounds")->capture_default_str()->delimiter(',');
-  c->add_option("--target", options->target, "best, all, scalar, portable, avx2, avx512, avx512x")
+  c->add_option("--target", options->target,
+                "best, all (but the slow scalar reference), scalar, portable, avx2, avx512, avx512x")
       ->capture_default_str();
   c->add_option("-t,--threads", options->threads, "Measure with this many threads too")->capture_default_str();
   c->add_option("--repetitions", options->repetitions, "Repetitions; medians are reported")->capture_default_str();

@@ -14,6 +14,8 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
+constexpr std::size_t second_operand_shift = 61;  // values; no multiple of any block, row or page
+
 /// The values of one measurement: an operand, a second one to add to it, and room for every result.
 struct Workspace {
   ConstArray x;
@@ -23,8 +25,8 @@ struct Workspace {
 
   Workspace(ConstArray field, std::size_t bytes) : x_bytes(tile(field, bytes, 0)), decoded(x_bytes.size()) {
     x = {x_bytes.data(), x_bytes.size() / size_of(field.dtype), field.dtype};
-    // Another operand of the same character: the same field, begun at a third of its length.
-    y_bytes = tile(field, bytes, field.count / 3);
+    // Another operand of the same scene, moved a little, as the images of a stack are.
+    y_bytes = tile(field, bytes, field.count > second_operand_shift ? second_operand_shift : 0);
     frame_x.resize(frame::capacity(x.dtype, x.count));
     frame_y.resize(frame_x.size());
     sum.resize(frame::sum_capacity(x.dtype, x.count));

@@ -12,7 +12,7 @@ namespace laconic::app {
 namespace {
 
 constexpr std::size_t most_pixels = 800;   // along a side; more is averaged down
-constexpr std::size_t least_pixels = 240;  // fewer is magnified
+constexpr std::size_t least_pixels = 400;  // fewer is magnified
 constexpr std::size_t margin = 10;
 constexpr std::size_t caption_height = 3 * (glyph_height + 5) + margin;
 constexpr Colour paper = {255, 255, 255};
