@@ -267,7 +267,9 @@ void write_lossless_block(Writer& w, const Chunk<I>& c, const ChunkShape& shape,
   for (int r = p.d; r < p.w; ++r)
     size += static_cast<std::size_t>(non_zero_bytes(p.plane[static_cast<std::size_t>(r)]));
   const std::size_t before = w.exact.size();
-  if (size < static_cast<std::size_t>(block_values * shape.element_bytes)) {
+  // 32-bit integers on the grid cannot hold the deltas of 64-bit elements.
+  const bool holds = static_cast<int>(sizeof(I)) >= shape.element_bytes;
+  if (holds && size < static_cast<std::size_t>(block_values * shape.element_bytes)) {
     append_element(w.exact, e[0], shape.element_bytes);
     pad_exact(w.exact);
     w.put_code(b, p, Extra::lossless, w.exact.size() - before);
@@ -413,7 +415,9 @@ std::size_t write_chunk(Chunk<I>& c, const ChunkShape& shape, const std::uint8_t
   for (std::size_t b = 0; b < chunk_blocks; ++b)
     if (lossless[b]) std::fill_n(&c.q[b * block_values], block_values, b > 0 ? c.q[b * block_values - 1] : c.q[0]);
 
-  const Choice<I> choice = given != nullptr ? *given : choose_predictor(c.q.data(), !any_lossless);
+  Choice<I> choice = given != nullptr ? *given : choose_predictor(c.q.data(), !any_lossless);
+  // A chain starts at its first value, which is not the sum of the operands' where that one is marked.
+  if (given != nullptr && choice.predictor != Predictor::none) choice.base = c.q[0];
   w.word.predictor = choice.predictor;
   w.base = choice.base;
   for (int b = 0; b < chunk_blocks; ++b) {
@@ -617,7 +621,7 @@ class ChunkReader {
     if (k.fill || shape_.exact_only || shape_.sum != (k.extra == Extra::terms)) return false;
     if (k.lossless() && word_.predictor == Predictor::second) return false;
     const auto e = static_cast<std::size_t>(shape_.element_bytes);
-    if (k.extra == Extra::lossless) return k.exact_bytes == pad4(e);
+    if (k.extra == Extra::lossless) return sizeof(I) >= e && k.exact_bytes == pad4(e);
     if (k.extra == Extra::raw) return k.w == 0 && k.exact_bytes == block_values * e;
     return true;
   }

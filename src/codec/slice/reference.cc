@@ -227,6 +227,34 @@ Expansion exact_value(const Params& p, const Chunk<I>& c, int i, std::size_t& te
   return Expansion(element_value(p.grid.dtype, c.exact[ui]));
 }
 
+template <class T, class I>
+void regrid_as(const Params& p, Chunk<I>& c) {
+  for (int i = 0; i < c.count; ++i) {
+    const auto ui = static_cast<std::size_t>(i);
+    const std::uint64_t bit = std::uint64_t{1} << (ui % 64);
+    if ((c.marks[ui / 64] & bit) == 0) continue;
+    if (quantise_one<T>(p, static_cast<typename T::Bits>(c.exact[ui]), c.q[ui])) c.marks[ui / 64] &= ~bit;
+  }
+  hold_marked(c);
+}
+
+/// What an operand contributes to a sum must not depend on its neighbours: an element that was stored exactly only
+/// because its block or chunk was (lossless, raw) counts as the grid point that it would have become anywhere else.
+template <class I>
+void regrid(const Params& p, Chunk<I>& c) {
+  if (p.shape.sum || p.shape.exact_only || !c.any_marks()) return;
+  switch (p.grid.dtype) {
+    case DType::f64:
+      return regrid_as<F64>(p, c);
+    case DType::f16:
+      return regrid_as<F16>(p, c);
+    case DType::bf16:
+      return regrid_as<BF16>(p, c);
+    default:
+      return regrid_as<F32>(p, c);
+  }
+}
+
 /// out = a + b: integers add; where either is an exception the exact values do.
 template <class I, class A, class B>
 void add_values(const Params& pa, const Chunk<A>& a, const Params& pb, const Chunk<B>& b, Chunk<I>& out) {
@@ -321,8 +349,10 @@ bool decode(const Params& p, ChunkBytes in, int count, void* y) {
 template <class A>
 std::size_t add_to(const Params& p, const Params& pa, const Chunk<A>& a, bool a_is_local, const Params& pb,
                    ChunkBytes b, std::uint8_t* out, std::size_t capacity) {
-  return with_chunk(pb, b, a.count,
-                    [&](const auto& cb) { return add_chunks(p, pa, a, a_is_local, pb, cb, out, capacity); });
+  return with_chunk(pb, b, a.count, [&](auto& cb) {
+    regrid(pb, cb);
+    return add_chunks(p, pa, a, a_is_local, pb, cb, out, capacity);
+  });
 }
 
 template <class A>
@@ -331,6 +361,7 @@ std::size_t read_and_add(const Params& p, const Params& pa, ChunkBytes a, const 
   auto& ca = scratch<A>(0);
   ca.count = count;
   if (!read_chunk(a.data, a.size, pa.shape, ca)) return chunk_corrupt;
+  regrid(pa, ca);
   return add_to(p, pa, ca, false, pb, b, out, capacity);
 }
 
