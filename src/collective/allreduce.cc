@@ -13,7 +13,7 @@ namespace laconic {
 namespace {
 
 std::optional<Failure> on_grid(ConstArray send, MutArray recv, const Layout& layout,
-                               const std::vector<std::size_t>& shares, const Grid& grid, int divisor,
+                               const std::vector<std::size_t>& shares, const Grid& grid, std::uint32_t divisor,
                                Communicator& comm, Call& call) {
   GridReductionKernel kernel(split(send, shares), split(recv, shares), grid, divisor, call.options().threads);
   const auto program = schedule::ring::allreduce(comm.size(), comm.rank());
@@ -56,12 +56,11 @@ Report allreduce(ConstArray send, MutArray recv, Op op, Communicator& comm, cons
     if (send.data != recv.data && send.count != 0) std::memcpy(recv.data, send.data, send.bytes());
     return call.finish();
   }
-  const Budget budget = budget_reduction(op, send.dtype, options.bound, comm.size(), agreed.range);
-  call.note(budget);
+  const Budget budget = call.decide(op, send, agreed);
   const auto shares = even_shares(send.count, comm.size());
   const Layout layout(shares, call.segment_values(agreed, send.dtype));
   if (budget.route == Route::on_grid) {
-    const int divisor = op == Op::average ? comm.size() : 1;
+    const auto divisor = static_cast<std::uint32_t>(op == Op::average ? comm.size() : 1);
     return call.finish(on_grid(send, recv, layout, shares, budget.grid, divisor, comm, call));
   }
   return call.finish(exactly(send, recv, layout, shares, op, comm, call));

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
+
+#include "core/half.h"
 
 namespace laconic {
 namespace {
@@ -46,11 +49,19 @@ Whole whole_of(DType dtype, const Bound& bound, const Range& range) {
   return {whole, whole > 0 ? nullptr : "all values are equal"};
 }
 
-/// What is left of e for the grid after the roundings of decoded values; 0 when that is not worth having.
-double after_roundings(double e, double roundings) {
-  const double left = e - roundings;
-  return left > e / 2 ? std::nextafter(left, 0.0) : 0;
+/// The furthest that a value on the grid can lie from its point q * step, as the encoder finds q: by rounding
+/// x * inverse to the nearest integer, where the inverse is not quite 1 / step. (Its check of |x - value| <= bound is
+/// of the rounded value; a sum is taken of points.)
+double furthest_from_point(const Grid& grid, double max_abs) {
+  const double inverse =
+      grid.dtype == DType::f64 ? 1 / grid.step : static_cast<double>(static_cast<float>(1 / grid.step));
+  const double slant = std::abs(std::fma(inverse, grid.step, -1.0));
+  const double largest_q = std::min(max_abs / grid.step + 1, std::ldexp(1.0, grid.qbits));
+  return grid.step * (0.5 + largest_q * slant) * (1 + 0x1p-40);
 }
+
+/// Integers that the encoder can find for this dtype have fewer bits than this.
+int most_qbits(DType dtype) { return dtype == DType::f64 ? 50 : 22; }
 
 }  // namespace
 
@@ -66,24 +77,30 @@ Budget budget_reduction(Op op, DType dtype, const Bound& bound, int ranks, const
   const auto [whole, none] = whole_of(dtype, bound, range);
   if (whole == 0) return lossless(dtype, none);
   const bool shared = op == Op::sum && bound.scope == BoundScope::result;
-  const double e = shared ? whole / ranks : whole;
-
-  // Operands are checked against their rounded values, while the sum is taken of unrounded ones: half an ulp an
-  // operand. An average also divides a sum that has been rounded: another ulp and a half.
-  const double ulp = ulp_of(dtype, range.max_abs());
-  const double operand_bound = after_roundings(e, op == Op::average ? 2 * ulp : ulp / 2);
-  if (operand_bound == 0) return lossless(dtype, "bound is finer than the values' own rounding");
-  // The average of values whose sum overflows is no infinity.
-  if (op == Op::average && range.max_abs() * ranks > precision_of(dtype).largest / 2) {
-    return lossless(dtype, "sum would overflow");
-  }
+  const double e = std::nextafter(shared ? whole / ranks : whole, 0.0);
+  // A sum near the end of the type may only become infinite where the exact one does, and its average never.
+  if (range.max_abs() * ranks > precision_of(dtype).largest / 2) return lossless(dtype, "sum would overflow");
 
   Budget b;
-  b.grid = make_grid(dtype, operand_bound, range.max_abs());
-  if (b.grid.lossless()) return lossless(dtype, "bound is finer than the values' own rounding");
+  const double limit = std::ldexp(2 * e, most_qbits(dtype));
+  const bool all_on_grid = range.max_abs() < limit;
+  if (!all_on_grid) b.outliers_beyond = limit;
+  // Dividing by the number of ranks happens to the step, and rounds it.
+  const double largest = std::min(range.max_abs(), limit);
+  const double division = op == Op::average ? largest * (dtype == DType::f64 ? 0x1p-51 : 0x1p-50) : 0;
+  if (division >= e / 2) return lossless(dtype, "bound is finer than the values' own rounding");
+  double target = e - division;
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    b.grid = make_grid(dtype, target, all_on_grid ? range.max_abs() : std::numeric_limits<double>::infinity());
+    if (b.grid.lossless()) return lossless(dtype, "bound is finer than the values' own rounding");
+    const double furthest = furthest_from_point(b.grid, range.max_abs()) + division;
+    if (furthest <= e) break;
+    target *= e / furthest * (1 - 0x1p-10);
+  }
+  if (furthest_from_point(b.grid, range.max_abs()) + division > e) return lossless(dtype, "no grid keeps the bound");
   if (!sum_fits(b.grid, static_cast<std::uint64_t>(ranks))) return lossless(dtype, "no grid holds the sum");
   b.route = Route::on_grid;
-  b.operand_bound = operand_bound;
+  b.operand_bound = b.grid.bound;
   b.result_bound = op == Op::average || shared ? whole : whole * ranks;
   return b;
 }
@@ -98,6 +115,42 @@ Budget budget_movement(DType dtype, const Bound& bound, const Range& range) {
   b.operand_bound = whole;
   b.result_bound = whole;
   return b;
+}
+
+Budget exact_instead(const Budget& b, const char* reason) { return lossless(b.grid.dtype, reason); }
+
+Outliers count_outliers(ConstArray x, double limit, double fill) {
+  Outliers found;
+  const auto look = [&]<typename Bits>(Bits, auto widen) {
+    const auto* bytes = static_cast<const std::uint8_t*>(x.data);
+    for (std::size_t i = 0; i < x.count; ++i) {
+      Bits bits;
+      std::memcpy(&bits, bytes + i * sizeof bits, sizeof bits);
+      const double magnitude = std::abs(static_cast<double>(widen(bits)));
+      found.count += magnitude > limit && magnitude <= fill ? 1U : 0U;
+      found.fills += magnitude == fill ? 1U : 0U;
+    }
+  };
+  switch (x.dtype) {
+    case DType::f64:
+      look(double{}, [](double v) { return v; });
+      break;
+    case DType::f16:
+      look(std::uint16_t{}, f32_of_f16);
+      break;
+    case DType::bf16:
+      look(std::uint16_t{}, f32_of_bf16);
+      break;
+    default:
+      look(float{}, [](float v) { return v; });
+  }
+  return found;
+}
+
+// An exception in a sum takes 9 bytes and more, which must be small beside the element bytes that compression saves.
+bool too_many_outliers(const Outliers& all, std::uint64_t values) {
+  constexpr std::uint64_t one_in = 8;
+  return (all.count - std::min(all.count, all.fills)) > values / one_in;
 }
 
 }  // namespace laconic

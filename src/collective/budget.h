@@ -4,6 +4,7 @@
 #include "codec/grid.h"
 #include "collective/op.h"
 #include "collective/options.h"
+#include "core/array.h"
 #include "core/bound.h"
 #include "core/range.h"
 
@@ -14,7 +15,10 @@ struct Budget {
   Route route = Route::exact;
   Grid grid{};  ///< of every operand; lossless on the exact route
   double operand_bound = 0;
-  double result_bound = 0;         ///< promised for each element of the result, besides half a unit in its last place
+  double result_bound = 0;  ///< promised for each element of the result, besides half a unit in its last place
+  /// Not 0: some values are larger than this and cannot be on the grid. Few of them travel as exceptions; many make the
+  /// exact route cheaper, see too_many_outliers().
+  double outliers_beyond = 0;
   const char* fallback = nullptr;  ///< why a bound that was given is not used; null where it is, or where there is none
 };
 
@@ -29,6 +33,21 @@ Budget budget_reduction(Op op, DType dtype, const Bound& bound, int ranks, const
 
 /// Data that only moves: e = E whatever the scope.
 Budget budget_movement(DType dtype, const Bound& bound, const Range& range);
+
+/// The budget of the exact route in place of `b`, with the reason.
+Budget exact_instead(const Budget& b, const char* reason);
+
+/// How many values lie beyond a grid, and how many of those are all the same (a fill value costs next to nothing).
+struct Outliers {
+  std::uint64_t count = 0;
+  std::uint64_t fills = 0;
+};
+
+/// Finite values with |x| > limit; fills are those with |x| == fill.
+Outliers count_outliers(ConstArray x, double limit, double fill);
+
+/// Whether so many of `values` elements are exceptions that sending everything losslessly takes fewer bytes.
+bool too_many_outliers(const Outliers& all, std::uint64_t values);
 
 /// Distance from |x| to the next larger value of the type; the least positive value for 0, infinity beyond the type.
 double ulp_of(DType dtype, double x);

@@ -89,6 +89,22 @@ Agreement Call::agree(CountRule rule) {
   return agreed;
 }
 
+Budget Call::decide(Op op, ConstArray operand, const Agreement& agreed) {
+  Budget budget = budget_reduction(op, operand.dtype, options_.bound, comm_.size(), agreed.range);
+  if (budget.route == Route::on_grid && budget.outliers_beyond != 0) {
+    Outliers mine;
+    {
+      const Timed clock(report_.stats.compute_seconds);
+      mine = count_outliers(operand, budget.outliers_beyond, agreed.range.max_abs());
+    }
+    if (too_many_outliers(sum_outliers(comm_, mine, report_), agreed.range.count)) {
+      budget = exact_instead(budget, "too many values beyond the grid");
+    }
+  }
+  note(budget);
+  return budget;
+}
+
 void Call::note(const Budget& budget) {
   report_.route = budget.route;
   report_.operand_bound = budget.operand_bound;

@@ -40,7 +40,10 @@ class Call {
   /// The exchange. See metadata.h.
   Agreement agree(CountRule rule);
 
-  /// Puts the decision into the report.
+  /// The budget of a reduction, agreed by all: where there are values beyond the grid, one more small exchange tells
+  /// how many. Puts the decision into the report.
+  Budget decide(Op op, ConstArray operand, const Agreement& agreed);
+  /// Puts a decision into the report.
   void note(const Budget& budget);
 
   /// Elements of a segment: what was agreed, or the default for this dtype; whole chunks.

@@ -128,10 +128,12 @@ typename Format::Bits slow(const std::vector<ConstArray>& operands, std::size_t 
   if (!std::isfinite(high)) return Format::narrow(high);
   slice::Expansion rest = sum;
   rest.add(-high);
+  constexpr bool is_double = std::is_same_v<Format, F64>;
+  if (divisor == 1) return Format::narrow(is_double ? high * back : sum.to_odd());
   const auto n = static_cast<double>(divisor);
   const double quotient = high / n;
   const double remainder = std::fma(-quotient, n, high) + rest.to_double();
-  if (std::is_same_v<Format, F64>) return Format::narrow((quotient + remainder / n) * back);
+  if (is_double) return Format::narrow((quotient + remainder / n) * back);
   return Format::narrow(round_to_odd(quotient, remainder));
 }
 

@@ -165,6 +165,15 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
   return agreed;
 }
 
+Outliers sum_outliers(Communicator& comm, const Outliers& mine, Report& report) {
+  Outliers sum;
+  for (const Outliers& o : exchange(comm, mine, report)) {
+    sum.count += o.count;
+    sum.fills += o.fills;
+  }
+  return sum;
+}
+
 void confirm(Communicator& comm, const std::optional<Failure>& mine, bool together, Report& report) {
   if (!together) {
     if (mine) throw Error(mine->code, mine->text);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "collective/budget.h"
 #include "collective/communicator.h"
 #include "collective/op.h"
 #include "collective/pipeline.h"
@@ -55,6 +56,9 @@ enum class CountRule : std::uint8_t {
 /// all throw its error, naming it; where ranks differ, all throw the same Error(mismatch) naming the rank and both
 /// values.
 Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report& report);
+
+/// Adds up what the ranks found.
+Outliers sum_outliers(Communicator& comm, const Outliers& mine, Report& report);
 
 /// The exchange after data has moved: throws the same error on every rank if any of them failed. With
 /// `together` off (the same on every rank) nothing is exchanged and it throws this rank's own failure.

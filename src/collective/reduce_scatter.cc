@@ -30,7 +30,8 @@ void check_counts(ConstArray send, MutArray recv, std::span<const std::size_t> c
 }
 
 std::optional<Failure> on_grid(ConstArray send, MutArray recv, const std::vector<std::size_t>& shares,
-                               const Layout& layout, const Grid& grid, int divisor, Communicator& comm, Call& call) {
+                               const Layout& layout, const Grid& grid, std::uint32_t divisor, Communicator& comm,
+                               Call& call) {
   std::vector<MutArray> results(shares.size(), MutArray{nullptr, 0, recv.dtype});
   results[static_cast<std::size_t>(comm.rank())] = recv;
   GridReductionKernel kernel(split(send, shares), results, grid, divisor, call.options().threads);
@@ -57,12 +58,11 @@ Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_
     if (send.data != recv.data && send.count != 0) std::memcpy(recv.data, send.data, send.bytes());
     return call.finish();
   }
-  const Budget budget = budget_reduction(op, send.dtype, options.bound, comm.size(), agreed.range);
-  call.note(budget);
+  const Budget budget = call.decide(op, send, agreed);
   const std::vector<std::size_t> shares(counts.begin(), counts.end());
   const Layout layout(shares, call.segment_values(agreed, send.dtype));
   if (budget.route == Route::on_grid) {
-    const int divisor = op == Op::average ? comm.size() : 1;
+    const auto divisor = static_cast<std::uint32_t>(op == Op::average ? comm.size() : 1);
     return call.finish(on_grid(send, recv, shares, layout, budget.grid, divisor, comm, call));
   }
   return call.finish(exact_reduce_scatter(split(send, shares), recv, op, layout.segment_values(), options.threads, comm,

@@ -2,6 +2,7 @@
 // as integers, the sum is decoded once. No error per hop, and no order in which the bits could differ.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "codec/grid.h"
@@ -11,10 +12,10 @@ namespace laconic {
 
 class GridReductionKernel final : public Kernel {
  public:
-  /// Per block: this rank's operand, and where the sum goes (null data: not wanted). Decoded sums are divided by
-  /// `divisor`: 1 for a sum, the number of ranks for an average (two roundings, which the budget has set aside).
-  GridReductionKernel(std::vector<ConstArray> operands, std::vector<MutArray> results, const Grid& grid, int divisor,
-                      int threads);
+  /// Per block: this rank's operand, and where the sum goes (null data: not wanted). Decoding divides by
+  /// `divisor`: 1 for a sum, the number of ranks for an average.
+  GridReductionKernel(std::vector<ConstArray> operands, std::vector<MutArray> results, const Grid& grid,
+                      std::uint32_t divisor, int threads);
 
   [[nodiscard]] std::size_t element_bytes() const override;
   [[nodiscard]] std::size_t capacity(std::size_t values) const override;
@@ -29,11 +30,8 @@ class GridReductionKernel final : public Kernel {
   std::vector<ConstArray> operands_;
   std::vector<MutArray> results_;
   Grid grid_;
-  int divisor_;
+  std::uint32_t divisor_;
   int threads_;
 };
-
-/// x[i] = x[i] / divisor, each rounded once. Floating-point dtypes.
-void divide(MutArray x, int divisor);
 
 }  // namespace laconic

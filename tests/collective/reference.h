@@ -53,9 +53,8 @@ void expect_sum(const std::vector<T>& got, const std::vector<std::vector<T>>& op
       continue;
     }
     const Wide slack = static_cast<Wide>(bound) + half_ulp(nearest) * (1 + 1e-9);
-    ASSERT_LE(error, slack) << "element " << i << ": got " << got[i] << ", exact "
-                            << static_cast<double>(exact) << ", error " << static_cast<double>(error) << ", bound "
-                            << bound;
+    ASSERT_LE(error, slack) << "element " << i << ": got " << got[i] << ", exact " << static_cast<double>(exact)
+                            << ", error " << static_cast<double>(error) << ", bound " << bound;
   }
 }
 

@@ -1,0 +1,166 @@
+// One rank passes something else: the same error on every rank, which names that rank and both values; and the group
+// can go on afterwards.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "collective/allgather.h"
+#include "collective/allreduce.h"
+#include "collective/fields.h"
+#include "collective/reduce_scatter.h"
+#include "collective/world.h"
+#include "core/error.h"
+
+namespace laconic {
+namespace {
+
+using testing_fields::make;
+using world::view;
+
+constexpr int ranks = 3;
+constexpr int odd_one = 2;
+
+struct Arguments {
+  std::size_t count = 4000;
+  DType dtype = DType::f32;
+  Op op = Op::sum;
+  Options options;
+  bool null_recv = false;
+  bool gather = false;
+};
+
+Arguments usual() {
+  Arguments a;
+  a.options.bound = Bound::parse("1e-3");
+  return a;
+}
+
+/// Calls with `change` applied on the odd rank; every rank must throw the same. Then a good call must work.
+std::optional<Error> all_throw(const std::function<void(Arguments&)>& change, const Arguments& base = usual()) {
+  std::vector<std::optional<Error>> errors(ranks);
+  run_ranks(
+      ranks,
+      [&](Transport& t) {
+        Communicator comm(t);
+        Arguments a = base;
+        if (t.rank() == odd_one) change(a);
+        std::vector<double> send(a.count * 4 + 8), recv(a.count * 4 + 8);
+        const MutArray out{a.null_recv ? nullptr : recv.data(), a.gather ? a.count * ranks : a.count, a.dtype};
+        try {
+          if (a.gather) allgather({send.data(), a.count, a.dtype}, out, comm, a.options);
+          if (!a.gather) allreduce({send.data(), a.count, a.dtype}, out, a.op, comm, a.options);
+        } catch (const Error& e) {
+          errors[static_cast<std::size_t>(t.rank())] = e;
+        }
+        const auto x = make<float>("smooth", 5000, t.rank());
+        std::vector<float> sum(5000);
+        EXPECT_TRUE(comm.usable());
+        EXPECT_NO_THROW(allreduce(view(x), view(sum), Op::sum, comm, usual().options));
+      },
+      20);
+  for (const auto& e : errors) {
+    EXPECT_TRUE(e.has_value());
+    if (!e || !errors[0]) return std::nullopt;
+    EXPECT_STREQ(e->what(), errors[0]->what());
+    EXPECT_EQ(e->code(), errors[0]->code());
+  }
+  return errors[0];
+}
+
+void expect_error(const std::optional<Error>& e, Code code, std::initializer_list<const char*> words) {
+  ASSERT_TRUE(e.has_value());
+  EXPECT_EQ(e->code(), code) << e->what();
+  for (const char* w : words) EXPECT_NE(std::string(e->what()).find(w), std::string::npos) << w << " in: " << e->what();
+}
+
+TEST(Agreement, Count) {
+  expect_error(all_throw([](Arguments& a) { a.count = 4001; }), Code::mismatch,
+               {"allreduce", "rank 2", "count", "4001", "4000"});
+}
+
+TEST(Agreement, DtypeOfTheSameSize) {
+  expect_error(all_throw([](Arguments& a) { a.dtype = DType::i32; }), Code::mismatch,
+               {"rank 2", "dtype", "i32", "f32"});
+}
+
+TEST(Agreement, OpAndBound) {
+  expect_error(all_throw([](Arguments& a) { a.op = Op::average; }), Code::mismatch, {"rank 2", "op", "average", "sum"});
+  expect_error(all_throw([](Arguments& a) { a.options.bound.value = 2e-3; }), Code::mismatch,
+               {"rank 2", "bound", "0.002", "0.001"});
+  expect_error(all_throw([](Arguments& a) { a.options.bound = Bound::parse("operand:1e-3"); }), Code::mismatch,
+               {"rank 2", "bound", "operand"});
+}
+
+TEST(Agreement, AnotherCollective) {
+  expect_error(all_throw([](Arguments& a) { a.gather = true; }), Code::mismatch, {"rank 2", "allgather", "allreduce"});
+}
+
+TEST(Agreement, RoomOfAnAllgather) {
+  Arguments gather = usual();
+  gather.gather = true;
+  expect_error(all_throw([](Arguments& a) { a.count = 3999; }, gather), Code::mismatch, {"allgather", "rank", "11999"});
+}
+
+TEST(Agreement, AnArgumentThatIsWrongOnOneRankOnly) {
+  expect_error(all_throw([](Arguments& a) { a.null_recv = true; }), Code::invalid_argument, {"rank 2", "recv is null"});
+  expect_error(all_throw([](Arguments& a) { a.options.threads = 0; }), Code::invalid_argument, {"rank 2", "threads"});
+}
+
+TEST(Agreement, WhatIsNotOfferedSaysWhatIs) {
+  Arguments a = usual();
+  a.op = Op::product;
+  expect_error(all_throw([](Arguments&) {}, a), Code::unsupported, {"product", "sum or average"});
+  a = usual();
+  a.options.bound = Bound::parse("10x");
+  expect_error(all_throw([](Arguments&) {}, a), Code::unsupported, {"allreduce"});
+  a = usual();
+  a.dtype = DType::i32;
+  a.op = Op::average;
+  expect_error(all_throw([](Arguments&) {}, a), Code::unsupported, {"i32", "divide"});
+}
+
+// A wish that may differ: nobody may hang over it.
+TEST(Agreement, SegmentsAndConfirmMayDiffer) {
+  const auto run = world::run<float>(3, [&](int rank, Communicator& comm) {
+    Options o = usual().options;
+    o.segment_values = static_cast<std::size_t>(rank) * 3000;
+    o.confirm = rank == 1;
+    o.threads = rank + 1;
+    const auto x = make<float>("smooth", 40000, rank);
+    std::vector<float> sum(x.size());
+    const Report report = allreduce(view(x), view(sum), Op::sum, comm, o);
+    return std::pair(sum, report);
+  });
+  world::expect_same_everywhere(run);
+}
+
+TEST(Agreement, OverlapThatIsNotInPlace) {
+  run_ranks(2, [](Transport& t) {
+    Communicator comm(t);
+    std::vector<float> x(100);
+    EXPECT_THROW(allreduce({x.data(), 60, DType::f32}, {x.data() + 10, 60, DType::f32}, Op::sum, comm), Error);
+  });
+}
+
+TEST(Agreement, ReduceScatterCounts) {
+  std::atomic<int> named = 0;
+  run_ranks(3, [&](Transport& t) {
+    Communicator comm(t);
+    std::vector<std::size_t> counts =
+        t.rank() == 1 ? std::vector<std::size_t>{20, 10, 30} : std::vector<std::size_t>{10, 20, 30};
+    std::vector<float> send(60), recv(counts[static_cast<std::size_t>(t.rank())]);
+    try {
+      reduce_scatter(view(std::as_const(send)), view(recv), counts, Op::sum, comm, {});
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Code::mismatch);
+      named += std::string(e.what()).find("rank 1") != std::string::npos ? 1 : 0;
+    }
+  });
+  EXPECT_EQ(named, 3);
+}
+
+}  // namespace
+}  // namespace laconic

@@ -1,0 +1,106 @@
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "collective/budget.h"
+#include "core/error.h"
+
+namespace laconic {
+namespace {
+
+constexpr Range unit{.min = -1, .max = 1, .count = 100, .non_finite = 0};
+
+TEST(Budget, SumSharesTheBoundAmongTheOperands) {
+  for (const int n : {2, 3, 64}) {
+    const Budget b = budget_reduction(Op::sum, DType::f64, Bound::parse("1e-3"), n, unit);
+    EXPECT_EQ(b.route, Route::on_grid);
+    EXPECT_EQ(b.result_bound, 1e-3);
+    EXPECT_LT(b.operand_bound * n, 1e-3);
+    EXPECT_GT(b.operand_bound * n, 0.9999e-3);
+    EXPECT_LE(b.grid.bound, b.operand_bound);
+    EXPECT_EQ(b.fallback, nullptr);
+  }
+}
+
+TEST(Budget, AverageAndMovementGiveItToEachOperand) {
+  const Budget average = budget_reduction(Op::average, DType::f32, Bound::parse("1e-3"), 8, unit);
+  EXPECT_EQ(average.result_bound, 1e-3);
+  EXPECT_GT(average.operand_bound, 0.999e-3);
+  const Budget moved = budget_movement(DType::f32, Bound::parse("1e-3rel"), unit);
+  EXPECT_EQ(moved.result_bound, 2e-3);
+  EXPECT_EQ(moved.operand_bound, 2e-3);
+}
+
+TEST(Budget, OperandScopeLetsTheSumsErrorGrow) {
+  const Budget b = budget_reduction(Op::sum, DType::f32, Bound::parse("operand:1e-3"), 8, unit);
+  EXPECT_GT(b.operand_bound, 0.999e-3);
+  EXPECT_EQ(b.result_bound, 8e-3);
+}
+
+void expect_exact(const Budget& b, const char* why) {
+  EXPECT_EQ(b.route, Route::exact);
+  EXPECT_TRUE(b.grid.lossless());
+  EXPECT_EQ(b.operand_bound, 0);
+  EXPECT_EQ(b.result_bound, 0);
+  if (why == nullptr) {
+    EXPECT_EQ(b.fallback, nullptr);
+  } else {
+    ASSERT_NE(b.fallback, nullptr);
+    EXPECT_NE(std::string(b.fallback).find(why), std::string::npos) << b.fallback;
+  }
+}
+
+TEST(Budget, FallsBackToExactWithTheReason) {
+  constexpr double huge = std::numeric_limits<float>::max();
+  const Range wide{.min = -huge, .max = huge, .count = 2, .non_finite = 0};
+  expect_exact(budget_reduction(Op::sum, DType::f32, Bound{}, 4, unit), nullptr);
+  expect_exact(budget_reduction(Op::sum, DType::i32, Bound::parse("1e-3"), 4, unit), "integers");
+  expect_exact(budget_reduction(Op::sum, DType::f32, Bound::parse("1e-3rel"), 4, Range{5, 5, 9, 0}), "equal");
+  expect_exact(budget_reduction(Op::average, DType::f64, Bound::parse("1e-16"), 4, unit), "finer");
+  expect_exact(budget_reduction(Op::sum, DType::f32, Bound::parse("1e-9"), 1000, unit), "holds the sum");
+  expect_exact(budget_reduction(Op::average, DType::f32, Bound::parse("1e-3rel"), 4, wide), "overflow");
+  const double most = std::numeric_limits<double>::max();
+  expect_exact(budget_reduction(Op::sum, DType::f64, Bound::parse("1e-3rel"), 4, Range{-most, most, 2, 0}), "overflow");
+}
+
+TEST(Budget, FillValuesBeyondTheGridAreOutliersNotAReasonToGiveUp) {
+  const Range filled{.min = -1, .max = 1e30, .count = 1000, .non_finite = 0};
+  const Budget b = budget_reduction(Op::sum, DType::f32, Bound::parse("1e-3"), 4, filled);
+  EXPECT_EQ(b.route, Route::on_grid);
+  EXPECT_GT(b.operand_bound, 0.98e-3 / 4);
+  EXPECT_GT(b.grid.step, 2 * 0.96e-3 / 4);
+  EXPECT_GT(b.outliers_beyond, 1000);
+  EXPECT_LT(b.outliers_beyond, 1e5);
+  EXPECT_EQ(budget_reduction(Op::sum, DType::f32, Bound::parse("1e-3"), 4, unit).outliers_beyond, 0);
+}
+
+TEST(Outliers, FillsAreCountedApart) {
+  const std::vector<float> x{
+      0, 1, -5, 1e30F, -1e30F, 2e3F, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()};
+  const Outliers o = count_outliers({x.data(), x.size(), DType::f32}, 4, static_cast<double>(1e30F));
+  EXPECT_EQ(o.count, 4U);
+  EXPECT_EQ(o.fills, 2U);
+  EXPECT_TRUE(too_many_outliers({.count = 200, .fills = 0}, 1000));
+  EXPECT_FALSE(too_many_outliers({.count = 900, .fills = 850}, 1000));
+}
+
+TEST(Budget, RatioIsNotOffered) {
+  EXPECT_THROW(budget_reduction(Op::sum, DType::f32, Bound::parse("10x"), 4, unit), Error);
+}
+
+TEST(Ulp, OfEveryType) {
+  EXPECT_EQ(ulp_of(DType::f32, 1.0), 0x1p-23);
+  EXPECT_EQ(ulp_of(DType::f32, 1.999), 0x1p-23);
+  EXPECT_EQ(ulp_of(DType::f64, 1.0), 0x1p-52);
+  EXPECT_EQ(ulp_of(DType::f16, 1.0), 0x1p-10);
+  EXPECT_EQ(ulp_of(DType::bf16, 1.0), 0x1p-7);
+  EXPECT_EQ(ulp_of(DType::f32, 0), 0x1p-149);
+  EXPECT_EQ(ulp_of(DType::f32, 1e-44), 0x1p-149);
+  EXPECT_EQ(ulp_of(DType::f16, 1e-7), 0x1p-24);
+  EXPECT_EQ(ulp_of(DType::f16, 1e6), std::numeric_limits<double>::infinity());
+}
+
+}  // namespace
+}  // namespace laconic

@@ -1,0 +1,144 @@
+// Damaged messages and dead ranks: an error on every rank that can answer, never a hang, never a wrong result.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <string>
+
+#include "collective/allgather.h"
+#include "collective/allreduce.h"
+#include "collective/fields.h"
+#include "collective/world.h"
+#include "core/error.h"
+#include "transport/faulty.h"
+
+namespace laconic {
+namespace {
+
+using testing_fields::make;
+using world::view;
+
+constexpr int ranks = 4;
+constexpr int culprit = 1;
+constexpr std::size_t count = 60000;
+
+Options with(const char* bound) {
+  Options o;
+  o.bound = Bound::parse(bound);
+  o.segment_values = 4096;
+  return o;
+}
+
+using Action = std::function<void(Communicator&)>;
+
+void reduce(Communicator& comm, const char* bound) {
+  const auto x = make<float>("smooth", count, comm.rank());
+  std::vector<float> sum(count);
+  allreduce(view(x), view(sum), Op::sum, comm, with(bound));
+}
+
+void gather(Communicator& comm) {
+  const auto x = make<float>("smooth", 15000, comm.rank());
+  std::vector<float> all(x.size() * static_cast<std::size_t>(comm.size()));
+  allgather(view(x), view(all), comm, with("1e-3"));
+}
+
+/// Runs the action with a bad wire behind one rank. Every rank must throw the same, and be able to go on.
+void expect_noticed(const Action& action, const Fault& fault) {
+  std::vector<std::string> texts(ranks);
+  run_ranks(
+      ranks,
+      [&](Transport& t) {
+        const auto bad = make_faulty_transport(t, t.rank() == culprit ? fault : delay(0));
+        Communicator comm(*bad);
+        try {
+          action(comm);
+        } catch (const Error& e) {
+          EXPECT_EQ(e.code(), Code::corrupt) << e.what();
+          texts[static_cast<std::size_t>(t.rank())] = e.what();
+        }
+        EXPECT_TRUE(comm.usable());
+        Communicator healthy(t);
+        EXPECT_NO_THROW(reduce(healthy, "1e-3"));
+      },
+      20);
+  EXPECT_NE(texts[0], "");
+  EXPECT_NE(texts[0].find("from rank"), std::string::npos) << texts[0];
+  for (const auto& text : texts) EXPECT_EQ(text, texts[0]);
+}
+
+TEST(Failure, AFlippedBitAnywhereIsNoticedByAllOnTheGrid) {
+  for (const std::uint64_t nth : {0U, 3U, 9U, 20U}) {
+    for (const std::uint64_t bit : {0U, 70U, 400U, 3001U, 9999U}) {
+      SCOPED_TRACE("message " + std::to_string(nth) + ", bit " + std::to_string(bit));
+      expect_noticed([](Communicator& c) { reduce(c, "1e-3"); }, flip_bit(nth, bit));
+    }
+  }
+}
+
+TEST(Failure, AFlippedBitIsNoticedByAllOnTheExactRouteAndInMovement) {
+  for (const std::uint64_t nth : {0U, 5U, 11U}) {
+    expect_noticed([](Communicator& c) { reduce(c, "lossless"); }, flip_bit(nth, 777));
+    expect_noticed(gather, flip_bit(nth, 777));
+  }
+}
+
+TEST(Failure, ACutMessageIsNoticedByAll) {
+  for (const std::size_t keep : {0U, 3U, 20U, 48U, 500U}) {
+    expect_noticed([](Communicator& c) { reduce(c, "1e-3"); }, truncate(2, keep));
+    expect_noticed(gather, truncate(1, keep));
+  }
+}
+
+TEST(Failure, ASlowWireIsNoError) {
+  run_ranks(3, [](Transport& t) {
+    const auto slow = make_faulty_transport(t, delay(t.rank() == culprit ? 0.002 : 0));
+    Communicator comm(*slow);
+    EXPECT_NO_THROW(reduce(comm, "1e-3"));
+    EXPECT_NO_THROW(gather(comm));
+  });
+}
+
+TEST(Failure, ARankThatDiesIsNamedAndNobodyHangs) {
+  std::atomic<int> told = 0;
+  const auto body = [&](Transport& t) {
+    Communicator comm(t);
+    const auto fault = [&](std::vector<std::uint8_t>&, int, std::uint64_t nth) {
+      if (t.rank() == culprit && nth == 5) throw std::runtime_error("struck by lightning");
+    };
+    const auto dying = make_faulty_transport(t, fault);
+    Communicator doomed(*dying);
+    try {
+      reduce(doomed, "1e-3");
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Code::transport);
+      EXPECT_NE(std::string(e.what()).find("rank 1 failed"), std::string::npos) << e.what();
+      EXPECT_FALSE(doomed.usable());
+      EXPECT_THROW(reduce(doomed, "1e-3"), Error);
+      ++told;
+    }
+  };
+  EXPECT_THROW(run_ranks(ranks, body, 20), std::runtime_error);
+  EXPECT_EQ(told, ranks - 1);
+}
+
+TEST(Failure, ARankThatNeverCallsIsWaitedForAndThenNamed) {
+  std::atomic<int> told = 0;
+  run_ranks(
+      3,
+      [&](Transport& t) {
+        if (t.rank() == culprit) return;
+        Communicator comm(t);
+        try {
+          reduce(comm, "1e-3");
+        } catch (const Error& e) {
+          EXPECT_EQ(e.code(), Code::transport);
+          told += std::string(e.what()).find("from rank 1") != std::string::npos ? 1 : 0;
+        }
+      },
+      0.1);
+  EXPECT_EQ(told, 2);
+}
+
+}  // namespace
+}  // namespace laconic

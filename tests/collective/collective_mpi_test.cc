@@ -1,0 +1,112 @@
+// The collectives over real MPI ranks: the same promises as over threads, checked against MPI_Allreduce in f64 and
+// against the other ranks.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "collective/allgather.h"
+#include "collective/allreduce.h"
+#include "collective/fields.h"
+#include "collective/reduce_scatter.h"
+#include "collective/reference.h"
+#include "collective/world.h"
+#include "core/error.h"
+#include "transport/mpi/mpi.h"
+
+namespace laconic {
+namespace {
+
+using testing_fields::make;
+using world::view;
+
+Options with(const char* bound) {
+  Options o;
+  o.bound = Bound::parse(bound);
+  return o;
+}
+
+template <typename T>
+void expect_same_bytes_on_all(const std::vector<T>& mine) {
+  std::vector<T> first = mine;
+  MPI_Bcast(first.data(), static_cast<int>(first.size() * sizeof(T)), MPI_BYTE, 0, MPI_COMM_WORLD);
+  EXPECT_TRUE(world::same_bytes(mine, first));
+}
+
+class CollectiveMpi : public testing::Test {
+ protected:
+  CollectiveMpi() : comm(make_mpi_transport(MPI_COMM_WORLD)) {}
+  Communicator comm;
+
+  template <typename T>
+  std::vector<std::vector<T>> everybodys(const char* kind, std::size_t count) {
+    std::vector<std::vector<T>> all;
+    for (int r = 0; r < comm.size(); ++r) all.push_back(make<T>(kind, count, r));
+    return all;
+  }
+};
+
+TEST_F(CollectiveMpi, AllreduceOfAnyCountOpAndBound) {
+  for (const std::size_t count : {0U, 1U, 5U, 100003U}) {
+    for (const char* bound : {"1e-3", "1e-3rel", "lossless"}) {
+      for (const Op op : {Op::sum, Op::average}) {
+        const auto operands = everybodys<float>("smooth", count);
+        std::vector<float> got(count);
+        const auto& mine = operands[static_cast<std::size_t>(comm.rank())];
+        const Report report = allreduce(view(mine), view(got), op, comm, with(bound));
+        reference::expect_sum(got, operands, report.result_bound, op == Op::average ? comm.size() : 1);
+        expect_same_bytes_on_all(got);
+      }
+    }
+  }
+}
+
+TEST_F(CollectiveMpi, AllreduceInPlaceOfDoubles) {
+  const auto operands = everybodys<double>("noise", 300007);
+  std::vector<double> x = operands[static_cast<std::size_t>(comm.rank())];
+  const Report report = allreduce(view(std::as_const(x)), view(x), Op::sum, comm, with("1e-4"));
+  reference::expect_sum(x, operands, report.result_bound);
+  expect_same_bytes_on_all(x);
+}
+
+TEST_F(CollectiveMpi, ReduceScatter) {
+  std::vector<std::size_t> counts;
+  for (int r = 0; r < comm.size(); ++r) counts.push_back(static_cast<std::size_t>(r % 3) * 30001);
+  const std::size_t total = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  const auto operands = everybodys<float>("smooth", total);
+  const auto me = static_cast<std::size_t>(comm.rank());
+  std::vector<float> share(counts[me]), whole(total);
+  reduce_scatter(view(operands[me]), view(share), counts, Op::sum, comm, with("1e-3"));
+  allreduce(view(operands[me]), view(whole), Op::sum, comm, with("1e-3"));
+  const auto first = whole.begin() + std::accumulate(counts.begin(), counts.begin() + comm.rank(), std::ptrdiff_t{0});
+  EXPECT_TRUE(world::same_bytes(share, std::vector<float>(first, first + static_cast<std::ptrdiff_t>(counts[me]))));
+}
+
+TEST_F(CollectiveMpi, Allgather) {
+  const auto size_on = [](int r) { return static_cast<std::size_t>(r % 3) * 40001; };
+  std::vector<float> sent_by_all;
+  for (int r = 0; r < comm.size(); ++r) {
+    const auto x = make<float>("smooth", size_on(r), r);
+    sent_by_all.insert(sent_by_all.end(), x.begin(), x.end());
+  }
+  const auto mine = make<float>("smooth", size_on(comm.rank()), comm.rank());
+  std::vector<float> got(sent_by_all.size());
+  allgather(view(mine), view(got), comm, with("1e-3"));
+  for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], sent_by_all[i], 1e-3) << i;
+  expect_same_bytes_on_all(got);
+}
+
+TEST_F(CollectiveMpi, AnotherCountIsAnErrorOnEveryRank) {
+  if (comm.size() == 1) GTEST_SKIP() << "one rank agrees with itself";
+  std::vector<float> x(comm.rank() == comm.size() - 1 ? 1001 : 1000), y(x.size());
+  try {
+    allreduce(view(std::as_const(x)), view(y), Op::sum, comm, with("1e-3"));
+    ADD_FAILURE() << "no error on rank " << comm.rank();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::mismatch);
+    EXPECT_NE(std::string(e.what()).find("rank " + std::to_string(comm.size() - 1)), std::string::npos) << e.what();
+  }
+  EXPECT_TRUE(comm.usable());
+}
+
+}  // namespace
+}  // namespace laconic
