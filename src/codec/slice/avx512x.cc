@@ -28,12 +28,15 @@ namespace {
 
 /// Byte permutations and bit matrices.
 struct Tables {
-  alignas(64) std::uint8_t from_packed[64];  // after the lane-wise packs: value 8g+7-r to byte 8g+r
-  alignas(64) std::uint8_t to_planes[64];    // byte 8g+r to 8r+g
-  alignas(64) std::uint8_t from_planes[64];  // byte 8(7-r)+g to 8g+r
-  alignas(64) std::uint8_t triangle[4][64];  // sums of the first 4g..4g+3 bytes up to lane j
+  alignas(64) std::uint8_t from_packed[64];       // after the lane-wise packs: value 8g+7-r to byte 8g+r
+  alignas(64) std::uint8_t to_planes[64];         // byte 8g+r to 8r+g
+  alignas(64) std::uint8_t from_planes[64];       // byte 8(7-r)+g to 8g+r
+  alignas(64) std::uint8_t triangle[4][64];       // byte 4g+t counts in the sums of lanes 4g+t and above
+  alignas(64) std::uint8_t wedge[4][64];          // and as often as there are lanes from it on: sums of sums
+  alignas(64) std::uint8_t from_packed16[2][64];  // low and high bytes of 16-bit packs, in from_packed's order
+  alignas(64) std::uint8_t interleave[2][64];     // low bytes (0..63) and high bytes (64..127) of 32 words each
 
-  constexpr Tables() : from_packed(), to_planes(), from_planes(), triangle() {
+  constexpr Tables() : from_packed(), to_planes(), from_planes(), triangle(), wedge(), from_packed16(), interleave() {
     for (int g = 0; g < 8; ++g)
       for (int r = 0; r < 8; ++r) {
         const int v = g * 8 + (7 - r);
@@ -43,7 +46,24 @@ struct Tables {
       }
     for (int g = 0; g < 4; ++g)
       for (int j = 0; j < 16; ++j)
-        for (int t = 0; t < 4; ++t) triangle[g][j * 4 + t] = 4 * g + t <= j;
+        for (int t = 0; t < 4; ++t) {
+          triangle[g][j * 4 + t] = 4 * g + t <= j;
+          wedge[g][j * 4 + t] = static_cast<std::uint8_t>(4 * g + t <= j ? j - (4 * g + t) + 1 : 0);
+        }
+    for (int g = 0; g < 8; ++g)
+      for (int r = 0; r < 8; ++r) {
+        // Value v stands in the first pack when v < 32; a pack's 128-bit lane holds four of one half, four of the
+        // other.
+        const int v = g * 8 + (7 - r);
+        const int word = v / 32 * 32 + v % 16 / 4 * 8 + v % 32 / 16 * 4 + v % 4;
+        for (int high = 0; high < 2; ++high)
+          from_packed16[high][g * 8 + r] = static_cast<std::uint8_t>(2 * word + high);
+      }
+    for (int half = 0; half < 2; ++half)
+      for (int i = 0; i < 32; ++i) {
+        interleave[half][2 * i] = static_cast<std::uint8_t>(32 * half + i);
+        interleave[half][2 * i + 1] = static_cast<std::uint8_t>(64 + 32 * half + i);
+      }
   }
 };
 constexpr Tables tables;
@@ -62,6 +82,20 @@ constexpr std::uint64_t to_zigzag = bit_matrix([](int in, int out) { return (in 
 constexpr std::uint64_t from_zigzag =
     bit_matrix([](int in, int out) { return (in == 0) != (out < 7 && in == out + 1); });
 constexpr std::uint64_t identity = bit_matrix([](int in, int out) { return in == 7 - out; });
+
+/// d and code by w and by the number of full planes from the bottom, for w <= 8: see dense_planes().
+struct NarrowSplits {
+  std::uint8_t d[9][9];
+  std::uint8_t code[9][9];
+  constexpr NarrowSplits() : d(), code() {
+    for (int w = 0; w <= 8; ++w)
+      for (int full = 0; full <= 8; ++full) {
+        d[w][full] = static_cast<std::uint8_t>(dense_planes(w, [&](int r) { return r < full ? 8 : 0; }));
+        code[w][full] = make_code(w, d[w][full]);
+      }
+  }
+};
+constexpr NarrowSplits narrow_splits;
 
 inline __m512i transpose(__m512i rows) {
   return _mm512_gf2p8affine_epi64_epi8(_mm512_set1_epi64(static_cast<long long>(identity)), rows, 0);
@@ -84,18 +118,17 @@ struct Avx512x : Avx512Base {
   static Split put_narrow(Out& o, __m512i plane) {
     const unsigned used = _mm512_test_epi64_mask(plane, plane);
     const std::uint64_t nonzero = _mm512_test_epi8_mask(plane, plane);
-    const int w = 32 - static_cast<int>(_lzcnt_u32(used));
-    int d = static_cast<int>(_tzcnt_u32(~full_planes(nonzero)));
-    d = d > w ? w : d;
-    if (w - d > 6) d = 0;
-    const std::uint64_t sparse = d == 8 ? 0 : nonzero >> (8 * d);
+    const unsigned w = 32 - _lzcnt_u32(used);
+    const unsigned full = _tzcnt_u32(~full_planes(nonzero));
+    const int d = narrow_splits.d[w][full];
+    const std::uint64_t sparse = nonzero & ~_bzhi_u64(~std::uint64_t{0}, static_cast<unsigned>(8 * d));
     _mm512_storeu_si512(o.dense, plane);
-    store(o.masks, sparse);
-    _mm512_storeu_si512(o.bytes, _mm512_maskz_compress_epi8(d == 8 ? 0 : sparse << (8 * d), plane));
+    store(o.masks, sparse >> (8 * d & 63));
+    _mm512_storeu_si512(o.bytes, _mm512_maskz_compress_epi8(sparse, plane));
     o.dense += 8 * d;
-    o.masks += w - d;
+    o.masks += static_cast<int>(w) - d;
     o.bytes += _mm_popcnt_u64(sparse);
-    return {w, d};
+    return {static_cast<int>(w), d, narrow_splits.code[w][full]};
   }
 
   static __m512i pack_low_bytes(const Block64& z) {
@@ -105,39 +138,64 @@ struct Avx512x : Avx512Base {
     return _mm512_permutexvar_epi8(_mm512_load_si512(tables.from_packed), _mm512_packus_epi16(a, b));
   }
 
-  __attribute__((noinline)) static Split put_wide(Out& o, const Block64& r) {
-    Block64 z;
-    for (int k = 0; k < 4; ++k) z.v[k] = zigzag(r.v[k]);
-    const __m512i any = _mm512_or_si512(_mm512_or_si512(z.v[0], z.v[1]), _mm512_or_si512(z.v[2], z.v[3]));
-    const int groups = _mm512_test_epi32_mask(any, _mm512_set1_epi32(static_cast<int>(0xFFFF0000U))) == 0 ? 2 : 4;
-    __m512i plane[4];
-    std::uint64_t nonzero[4];
+  /// Cursors pass by value so that they stay in registers where this is called.
+  struct Put {
+    Split split;
+    Out out;
+  };
+
+  /// How many of the first n planes fall into the g-th group of eight. Without branches: planes differ from block to
+  /// block.
+  static int below(int n, int g) { return _mm_popcnt_u32(_bzhi_u32(~0U, static_cast<unsigned>(n)) >> (8 * g) & 255); }
+
+  /// Planes of `groups` bytes of the zigzag residuals, lowest first.
+  template <int groups>
+  static Put put_groups(Out o, const __m512i* plane) {
+    std::uint64_t nonzero[groups];
     unsigned used = 0;
     unsigned full = 0;
     for (int g = 0; g < groups; ++g) {
-      plane[g] = planes(pack_low_bytes(z));
       nonzero[g] = _mm512_test_epi8_mask(plane[g], plane[g]);
       used |= static_cast<unsigned>(_mm512_test_epi64_mask(plane[g], plane[g])) << (8 * g);
       full |= (full_planes(nonzero[g]) & 255U) << (8 * g);
-      for (int k = 0; k < 4; ++k) z.v[k] = _mm512_srli_epi32(z.v[k], 8);
     }
     const int w = 32 - static_cast<int>(_lzcnt_u32(used));
     int d = static_cast<int>(_tzcnt_u32(~full));
     d = d > w ? w : d;
     if (w - d > 6) d = 2 * d < w ? 0 : w - 6;
-    for (int g = 0; 8 * g < w; ++g) {
-      const int planes_here = w - 8 * g < 8 ? w - 8 * g : 8;
-      const int dense_here = d - 8 * g < 0 ? 0 : d - 8 * g < planes_here ? d - 8 * g : planes_here;
+    for (int g = 0; g < groups; ++g) {
+      const int dense_here = below(d, g);
+      const std::uint64_t sparse = nonzero[g] & ~_bzhi_u64(~std::uint64_t{0}, static_cast<unsigned>(8 * dense_here));
       _mm512_storeu_si512(o.dense, plane[g]);
+      store(o.masks, sparse >> (8 * dense_here & 63));
+      _mm512_storeu_si512(o.bytes, _mm512_maskz_compress_epi8(sparse, plane[g]));
       o.dense += 8 * dense_here;
-      if (dense_here == planes_here) continue;
-      const std::uint64_t sparse = nonzero[g] >> (8 * dense_here);
-      store(o.masks, sparse);
-      _mm512_storeu_si512(o.bytes, _mm512_maskz_compress_epi8(sparse << (8 * dense_here), plane[g]));
-      o.masks += planes_here - dense_here;
+      o.masks += below(w, g) - dense_here;
       o.bytes += _mm_popcnt_u64(sparse);
     }
-    return {w, d};
+    return {Split(w, d), o};
+  }
+
+  static __m512i zigzag16(__m512i v) { return _mm512_xor_si512(_mm512_slli_epi16(v, 1), _mm512_srai_epi16(v, 15)); }
+
+  __attribute__((noinline)) static Put put_wide(Out o, __m512i r0, __m512i r1, __m512i r2, __m512i r3) {
+    const __m512i bias = _mm512_set1_epi32(32768);
+    const __m512i any = _mm512_or_si512(_mm512_or_si512(_mm512_add_epi32(r0, bias), _mm512_add_epi32(r1, bias)),
+                                        _mm512_or_si512(_mm512_add_epi32(r2, bias), _mm512_add_epi32(r3, bias)));
+    __m512i plane[4];
+    if (_mm512_test_epi32_mask(any, _mm512_set1_epi32(~0xFFFF)) == 0) {
+      const __m512i a = zigzag16(_mm512_packs_epi32(r0, r1));
+      const __m512i b = zigzag16(_mm512_packs_epi32(r2, r3));
+      for (int high = 0; high < 2; ++high)
+        plane[high] = planes(_mm512_permutex2var_epi8(a, _mm512_load_si512(tables.from_packed16[high]), b));
+      return put_groups<2>(o, plane);
+    }
+    Block64 z{{zigzag(r0), zigzag(r1), zigzag(r2), zigzag(r3)}};
+    for (auto& p : plane) {
+      p = planes(pack_low_bytes(z));
+      for (auto& v : z.v) v = _mm512_srli_epi32(v, 8);
+    }
+    return put_groups<4>(o, plane);
   }
 
   static Split put(Out& o, const Block64& r) {
@@ -148,7 +206,11 @@ struct Avx512x : Avx512Base {
     const __m512i u2 = _mm512_add_epi32(r.v[2], bias);
     const __m512i u3 = _mm512_add_epi32(r.v[3], bias);
     const __m512i any = _mm512_or_si512(_mm512_ternarylogic_epi32(u0, u1, u2, 0xFE), u3);
-    if (__builtin_expect(_mm512_test_epi32_mask(any, _mm512_set1_epi32(~255)) != 0, 0)) return put_wide(o, r);
+    if (__builtin_expect(_mm512_test_epi32_mask(any, _mm512_set1_epi32(~255)) != 0, 0)) {
+      const Put put = put_wide(o, r.v[0], r.v[1], r.v[2], r.v[3]);
+      o = put.out;
+      return put.split;
+    }
     const __m512i packed = _mm512_packus_epi16(_mm512_packus_epi32(u0, u1), _mm512_packus_epi32(u2, u3));
     return put_biased(o, _mm512_permutexvar_epi8(_mm512_load_si512(tables.from_packed), packed));
   }
@@ -178,25 +240,47 @@ struct Avx512x : Avx512Base {
     return _mm512_gf2p8affine_epi64_epi8(zigzag_bytes, _mm512_set1_epi64(static_cast<long long>(from_zigzag)), 0);
   }
 
-  __attribute__((noinline)) static Block64 get_wide(In& in, int dense, int sparse) {
+  struct Got {
+    Block64 block;
+    In in;
+  };
+  static __m512i read_group(In& in, int dense, int sparse, int g) {
+    const int dense_here = below(dense, g);
+    return read_planes(in, dense_here, below(dense + sparse, g) - dense_here);
+  }
+
+  __attribute__((noinline)) static Got get_wide(In in, int dense, int sparse) {
+    const __m512i low = read_group(in, dense, sparse, 0);
+    const __m512i high = read_group(in, dense, sparse, 1);
+    __m512i word[2];
+    for (int half = 0; half < 2; ++half)
+      word[half] = _mm512_permutex2var_epi8(low, _mm512_load_si512(tables.interleave[half]), high);
+    if (__builtin_expect(dense + sparse <= 16, 1)) {
+      for (auto& v : word) {
+        const __m512i sign = _mm512_sub_epi16(_mm512_setzero_si512(), _mm512_and_si512(v, _mm512_set1_epi16(1)));
+        v = _mm512_xor_si512(_mm512_srli_epi16(v, 1), sign);
+      }
+      return {{{_mm512_cvtepi16_epi32(_mm512_castsi512_si256(word[0])),
+                _mm512_cvtepi16_epi32(_mm512_extracti64x4_epi64(word[0], 1)),
+                _mm512_cvtepi16_epi32(_mm512_castsi512_si256(word[1])),
+                _mm512_cvtepi16_epi32(_mm512_extracti64x4_epi64(word[1], 1))}},
+              in};
+    }
+    const __m512i third = read_group(in, dense, sparse, 2);
+    const __m512i fourth = read_group(in, dense, sparse, 3);
     Block64 r;
-    for (auto& v : r.v) v = _mm512_setzero_si512();
-    const int w = dense + sparse;
-    for (int g = 0; 8 * g < w; ++g) {
-      const int planes_here = w - 8 * g < 8 ? w - 8 * g : 8;
-      const int dense_here = dense - 8 * g < 0 ? 0 : dense - 8 * g < planes_here ? dense - 8 * g : planes_here;
-      alignas(64) std::uint8_t bytes[64];
-      _mm512_store_si512(bytes, read_planes(in, dense_here, planes_here - dense_here));
-      for (int k = 0; k < 4; ++k)
-        r.v[k] = _mm512_or_si512(
-            r.v[k], _mm512_slli_epi32(_mm512_cvtepu8_epi32(_mm_load_si128(reinterpret_cast<__m128i*>(bytes + 16 * k))),
-                                      static_cast<unsigned>(8 * g)));
-    }
-    for (auto& v : r.v) {
+    for (int k = 0; k < 4; ++k) {
+      const int half = k / 2;
+      const __m512i upper = _mm512_permutex2var_epi8(third, _mm512_load_si512(tables.interleave[half]), fourth);
+      const __m512i lo = k % 2 == 0 ? _mm512_cvtepu16_epi32(_mm512_castsi512_si256(word[half]))
+                                    : _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(word[half], 1));
+      const __m512i up = k % 2 == 0 ? _mm512_cvtepu16_epi32(_mm512_castsi512_si256(upper))
+                                    : _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(upper, 1));
+      const __m512i v = _mm512_or_si512(lo, _mm512_slli_epi32(up, 16));
       const __m512i sign = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_and_si512(v, _mm512_set1_epi32(1)));
-      v = _mm512_xor_si512(_mm512_srli_epi32(v, 1), sign);
+      r.v[k] = _mm512_xor_si512(_mm512_srli_epi32(v, 1), sign);
     }
-    return r;
+    return {r, in};
   }
 
   static Block64 widen(__m512i bytes) {
@@ -207,7 +291,11 @@ struct Avx512x : Avx512Base {
   }
 
   static Block64 get(In& in, int dense, int sparse) {
-    if (__builtin_expect(dense + sparse > 8, 0)) return get_wide(in, dense, sparse);
+    if (__builtin_expect(dense + sparse > 8, 0)) {
+      const Got got = get_wide(in, dense, sparse);
+      in = got.in;
+      return got.block;
+    }
     return widen(signed_bytes(read_planes(in, dense, sparse)));
   }
 
@@ -227,13 +315,16 @@ struct Avx512x : Avx512Base {
       return _mm512_add_epi32(v, _mm512_alignr_epi32(v, z, 8));
     }
 
-    void next(In& in, int dense, int sparse, std::int32_t* q) {
+    /// Hands the next 64 integers to `sink`, in four registers.
+    template <class Sink>
+    void next(In& in, int dense, int sparse, Sink sink) {
       if (P != Predictor::second && dense + sparse == 0) {
-        for (int k = 0; k < 4; ++k) _mm512_store_si512(q + 16 * k, last);
+        for (int k = 0; k < 4; ++k) sink.put(k, last);
         return;
       }
-      if (P == Predictor::first && __builtin_expect(dense + sparse <= 8, 1)) return next_narrow(in, dense, sparse, q);
+      if (P != Predictor::none && __builtin_expect(dense + sparse <= 8, 1)) return next_narrow(in, dense, sparse, sink);
       const Block64 r = get(in, dense, sparse);
+#pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) {
         __m512i v = r.v[k];
         if constexpr (P == Predictor::second) {
@@ -242,29 +333,63 @@ struct Avx512x : Avx512Base {
         }
         v = P == Predictor::none ? _mm512_add_epi32(v, last) : _mm512_add_epi32(prefix(v), last);
         if constexpr (P != Predictor::none) last = top(v);
-        _mm512_store_si512(q + 16 * k, v);
+        sink.put(k, v);
       }
     }
 
-    /// 16 prefix sums are four products of bytes with triangles of ones; the bytes come back from memory as broadcasts.
-    void next_narrow(In& in, int dense, int sparse, std::int32_t* q) {
+    /// 16 sums (or sums of sums) are four products of bytes with tables; the bytes come back from memory as broadcasts.
+    template <class Sink>
+    void next_narrow(In& in, int dense, int sparse, Sink sink) {
       alignas(64) std::int32_t four[16];
       _mm512_store_si512(four, signed_bytes(read_planes(in, dense, sparse)));
-      asm volatile("" ::: "memory");
+      asm volatile("" : "+m"(four));
+      const auto& table = P == Predictor::first ? tables.triangle : tables.wedge;
       const __m512i zero = _mm512_setzero_si512();
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) {
-        __m512i a = _mm512_dpbusd_epi32(zero, _mm512_load_si512(tables.triangle[0]), _mm512_set1_epi32(four[4 * k]));
-        __m512i b =
-            _mm512_dpbusd_epi32(zero, _mm512_load_si512(tables.triangle[1]), _mm512_set1_epi32(four[4 * k + 1]));
-        a = _mm512_dpbusd_epi32(a, _mm512_load_si512(tables.triangle[2]), _mm512_set1_epi32(four[4 * k + 2]));
-        b = _mm512_dpbusd_epi32(b, _mm512_load_si512(tables.triangle[3]), _mm512_set1_epi32(four[4 * k + 3]));
+        __m512i a = _mm512_dpbusd_epi32(zero, _mm512_load_si512(table[0]), _mm512_set1_epi32(four[4 * k]));
+        __m512i b = _mm512_dpbusd_epi32(zero, _mm512_load_si512(table[1]), _mm512_set1_epi32(four[4 * k + 1]));
+        a = _mm512_dpbusd_epi32(a, _mm512_load_si512(table[2]), _mm512_set1_epi32(four[4 * k + 2]));
+        b = _mm512_dpbusd_epi32(b, _mm512_load_si512(table[3]), _mm512_set1_epi32(four[4 * k + 3]));
         a = _mm512_add_epi32(a, b);
-        _mm512_store_si512(q + 16 * k, _mm512_add_epi32(a, last));
-        last = _mm512_add_epi32(last, top(a));
+        // Only the additions to last and slope wait for the sixteen values before.
+        if constexpr (P == Predictor::first) {
+          sink.put(k, _mm512_add_epi32(a, last));
+          last = _mm512_add_epi32(last, top(a));
+        } else {
+          const __m512i steps = _mm512_setr_epi32(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
+          const __m512i end = top(a);
+          sink.put(k, _mm512_add_epi32(_mm512_add_epi32(a, last), _mm512_mullo_epi32(slope, steps)));
+          last = _mm512_add_epi32(last, _mm512_add_epi32(end, _mm512_slli_epi32(slope, 4)));
+          slope = _mm512_add_epi32(slope, _mm512_sub_epi32(end, _mm512_permutexvar_epi32(_mm512_set1_epi32(14), a)));
+        }
       }
     }
+    void next(In& in, int dense, int sparse, std::int32_t* q) { next(in, dense, sparse, ToIntegers{q}); }
   };
+
+  struct ToIntegers {
+    std::int32_t* q;
+    void put(int k, __m512i v) const { _mm512_store_si512(q + 16 * k, v); }
+  };
+  /// Straight to f32 elements, without a detour over integers in memory.
+  template <bool Stream>
+  struct ToF32 {
+    float* y;
+    __m512 step;
+    static ToF32 begin(const Params& p, void* y) { return {static_cast<float*>(y), _mm512_set1_ps(p.step32)}; }
+    ToF32 block(int b) const {
+      if constexpr (!Stream) {
+        const float* ahead = y + 64 * b + 512;
+        for (int i = 0; i < 64; i += 16) __builtin_prefetch(ahead + i, 1);
+      }
+      return {y + 64 * b, step};
+    }
+    void put(int k, __m512i v) const {
+      stream_or_store(y + 16 * k, _mm512_mul_ps(_mm512_cvtepi32_ps(v), step), Stream);
+    }
+  };
+  static bool direct(const Params& p) { return elements_of(p) == Elements::f32 && p.narrow_value; }
 
   // ------------------------------------------------------------------------------------------- sums of blocks
 

@@ -17,10 +17,13 @@ struct In {
   const std::uint8_t* bytes;
 };
 
-/// w planes, the low d of them dense.
+/// w planes, the low d of them dense; and the code that says so (of no meaning beyond max_code_width).
 struct Split {
   int w;
   int d;
+  std::uint8_t code;
+  Split(int planes, int dense) : w(planes), d(dense), code(make_code(planes, dense)) {}
+  Split(int planes, int dense, std::uint8_t c) : w(planes), d(dense), code(c) {}
 };
 
 /// The integers of a chunk with room before them for the two that a chain starts from.
@@ -53,7 +56,7 @@ struct Writer {
       codes[b] = code_extended;
       entries[entry_count++] = Entry{s.w, s.d, Extra::wide, 0}.pack();
     } else {
-      codes[b] = make_code(s.w, s.d);
+      codes[b] = s.code;
     }
   }
 
@@ -245,10 +248,15 @@ struct FastCodec {
       if (marks[b] == ~std::uint64_t{0}) {
         for (int i = 0; i < 64; ++i) block[i] = held;
       } else if (marks[b] != 0) {
-        for (std::uint64_t m = marks[b]; m != 0; m &= m - 1) {
-          const int i = __builtin_ctzll(m);
-          block[i] = i > 0 ? block[i - 1] : held;
-        }
+        std::uint64_t m = marks[b];  // runs of marks, such as land
+        do {
+          const int from = __builtin_ctzll(m);
+          const std::uint64_t rest = ~(m | ((std::uint64_t{1} << from) - 1));
+          const int to = rest != 0 ? __builtin_ctzll(rest) : 64;
+          const std::int32_t before = from > 0 ? block[from - 1] : held;
+          for (int i = from; i < to; ++i) block[i] = before;
+          m = to < 64 ? m >> to << to : 0;
+        } while (m != 0);
       }
       held = block[63];
     }
@@ -257,19 +265,28 @@ struct FastCodec {
   /// Where the next chunk's elements lie: fetched while this one's planes are made, when nothing else is read.
   struct Ahead {
     const std::uint8_t* elements;
-    int lines_per_block;
+    int bytes;
     void fetch(int b) const {
-      for (int i = 0; i < lines_per_block; ++i) __builtin_prefetch(elements + 64 * (b * lines_per_block + i));
+      const std::uint8_t* at = elements + 64 * b * bytes;
+      __builtin_prefetch(at);
+      __builtin_prefetch(at + 64);
+      if (bytes < 4) return;
+      __builtin_prefetch(at + 128);
+      __builtin_prefetch(at + 192);
+      if (bytes < 8) return;
+      for (int i = 256; i < 512; i += 64) __builtin_prefetch(at + i);
     }
   };
 
   template <Predictor P>
   static void put_blocks(const Integers& q, std::int32_t base, const Fill& fill, Ahead ahead, Writer& w) {
+    Out out = w.out;
     for (int b = 0; b < chunk_blocks; ++b) {
       ahead.fetch(b);
-      w.put_code(b, V::put(w.out, V::template residual<P>(q.q + 64 * b, base)));
-      if (__builtin_expect(bit(fill.blocks, b), 0)) V::put_plane(w.out, mark_plane(fill.marks[b]));
+      w.put_code(b, V::put(out, V::template residual<P>(q.q + 64 * b, base)));
+      if (__builtin_expect(bit(fill.blocks, b), 0)) V::put_plane(out, mark_plane(fill.marks[b]));
     }
+    w.out = out;
   }
 
   static void put_blocks(const Integers& q, Choice<std::int32_t> c, const Fill& fill, Ahead ahead, Writer& w) {
@@ -341,27 +358,49 @@ struct FastCodec {
 
   // ------------------------------------------------------------------------------------------------- decoding
 
-  template <Predictor P>
-  static void get_blocks(const Parsed& c, Integers& q, Fill& fill) {
+  /// Where the integers of block b go: to memory, or (see V::ToF32) straight on to the elements.
+  struct ToMemory {
+    std::int32_t* q;
+    [[nodiscard]] std::int32_t* block(int b) const { return q + 64 * b; }
+  };
+
+  template <Predictor P, class To>
+  static void get_blocks(const Parsed& c, To to, Fill& fill) {
     In in = c.in;
     typename V::template Chain<P> chain(c.choice.base);
     for (int b = 0; b < chunk_blocks; ++b) {
-      chain.next(in, c.dense[b], c.sparse[b], q.q + 64 * b);
+      chain.next(in, c.dense[b], c.sparse[b], to.block(b));
       if (__builtin_expect(bit(c.fill_blocks, b), 0)) fill.marks[b] = marks_of(V::get_plane(in));
     }
   }
 
-  static void get_blocks(const Parsed& c, Integers& q, Fill& fill) {
+  template <class To>
+  static void get_blocks(const Parsed& c, To to, Fill& fill) {
     fill.blocks = c.fill_blocks;
     fill.value = c.fill_value;
     switch (c.choice.predictor) {
       case Predictor::none:
-        return get_blocks<Predictor::none>(c, q, fill);
+        return get_blocks<Predictor::none>(c, to, fill);
       case Predictor::first:
-        return get_blocks<Predictor::first>(c, q, fill);
+        return get_blocks<Predictor::first>(c, to, fill);
       case Predictor::second:
-        return get_blocks<Predictor::second>(c, q, fill);
+        return get_blocks<Predictor::second>(c, to, fill);
     }
+  }
+
+  /// Decodes a whole chunk without storing its integers, where V can. False: it cannot.
+  static bool decode_directly(const Params& p, const Parsed& c, void* y, Fill& fill) {
+    if constexpr (requires { V::direct(p); }) {
+      if (!V::direct(p)) return false;
+      if (!p.stream || c.fill_blocks != 0) {
+        get_blocks(c, V::template ToF32<false>::begin(p, y), fill);
+        return true;
+      }
+      if (reinterpret_cast<std::uintptr_t>(y) % 64 != 0) return false;
+      get_blocks(c, V::template ToF32<true>::begin(p, y), fill);
+      return true;
+    }
+    return false;
   }
 
   static bool simple_fill(const Params& p, int count) {
@@ -374,19 +413,21 @@ struct FastCodec {
     if (found == Parse::corrupt) return false;
     if (found == Parse::rare || (c.fill_blocks != 0 && !simple_fill(p, count)))
       return reference_kernels().decode(p, in, count, y);
-    Integers q;
     Fill fill;
-    if (c.kind == Kind::constant) {
-      V::broadcast(c.choice.base, q.q);
-    } else {
-      get_blocks(c, q, fill);
-    }
-    if (count == chunk_values) {
-      V::dequantise(p, q.q, y, p.stream && fill.blocks == 0);
-    } else {
-      alignas(64) std::uint8_t padded[chunk_values * 8];
-      V::dequantise(p, q.q, padded, false);
-      std::memcpy(y, padded, static_cast<std::size_t>(count * p.shape.element_bytes));
+    if (c.kind != Kind::coded || count < chunk_values || !decode_directly(p, c, y, fill)) {
+      Integers q;
+      if (c.kind == Kind::constant) {
+        V::broadcast(c.choice.base, q.q);
+      } else {
+        get_blocks(c, ToMemory{q.q}, fill);
+      }
+      if (count == chunk_values) {
+        V::dequantise(p, q.q, y, p.stream && fill.blocks == 0);
+      } else {
+        alignas(64) std::uint8_t padded[chunk_values * 8];
+        V::dequantise(p, q.q, padded, false);
+        std::memcpy(y, padded, static_cast<std::size_t>(count * p.shape.element_bytes));
+      }
     }
     for (int b = 0; fill.blocks >> b != 0 && b < chunk_blocks; ++b)
       if (bit(fill.blocks, b)) V::put_fill(p, y, b, fill.marks[b], fill.value);
@@ -456,14 +497,18 @@ struct FastCodec {
     if (fill.blocks != 0 && (count < chunk_values || !add_fill(pa, ca.fill_value, pb, cb.fill_value, fill.value)))
       return rare();
     Writer w;
+    Out out = w.out;
+    In ia = ca.in;
+    In ib = cb.in;
     for (int i = 0; i < chunk_blocks; ++i) {
-      w.put_code(i, V::add_block(ca.in, ca.dense[i], ca.sparse[i], cb.in, cb.dense[i], cb.sparse[i], w.out));
+      w.put_code(i, V::add_block(ia, ca.dense[i], ca.sparse[i], ib, cb.dense[i], cb.sparse[i], out));
       if (__builtin_expect(bit(fill.blocks, i), 0)) {
-        const std::uint64_t plane = V::get_plane(ca.in);
-        if (plane == 0 || plane != V::get_plane(cb.in)) return rare();
-        V::put_plane(w.out, plane);
+        const std::uint64_t plane = V::get_plane(ia);
+        if (plane == 0 || plane != V::get_plane(ib)) return rare();
+        V::put_plane(out, plane);
       }
     }
+    w.out = out;
     const Choice<std::int32_t> choice{ca.choice.predictor, base};
     if (unclear(p, w, choice.predictor, count)) return rare();
     return finish_sum(p, w, choice, fill, to);
@@ -471,16 +516,36 @@ struct FastCodec {
 
   template <Predictor P>
   static bool add_local(const Integers& q, std::int32_t base, Parsed& c, const Fill& fill, Writer& w) {
+    Out out = w.out;
+    In in = c.in;
     for (int b = 0; b < chunk_blocks; ++b) {
       const R r = V::template residual<P>(q.q + 64 * b, base);
-      w.put_code(b, V::put(w.out, V::sum(r, V::get(c.in, c.dense[b], c.sparse[b]))));
+      w.put_code(b, V::put(out, V::sum(r, V::get(in, c.dense[b], c.sparse[b]))));
       if (__builtin_expect(bit(fill.blocks, b), 0)) {
-        const std::uint64_t plane = V::get_plane(c.in);
+        const std::uint64_t plane = V::get_plane(in);
         if (plane != mark_plane(fill.marks[b])) return false;
-        V::put_plane(w.out, plane);
+        V::put_plane(out, plane);
       }
     }
+    w.out = out;
     return true;
+  }
+
+  /// A constant moves all integers alike: residuals, and so the choice of the predictor, are the local ones.
+  template <class Rare>
+  static std::size_t add_constant(const Params& p, Integers& q, std::int32_t constant, int count, std::uint8_t* to,
+                                  Rare rare) {
+    const auto moved = [&](std::int32_t v) {
+      return static_cast<std::int32_t>(static_cast<std::uint32_t>(v) + static_cast<std::uint32_t>(constant));
+    };
+    if (V::constant(q.q)) return write_constant(moved(q.q[0]), to);
+    const Choice<std::int32_t> choice = V::choose(q);
+    q.start(choice.base);
+    Writer w;
+    Fill fill;
+    put_blocks(q, choice, fill, {reinterpret_cast<const std::uint8_t*>(q.q), 1}, w);
+    if (unclear(p, w, Predictor::first, count)) return rare();
+    return finish_sum(p, w, {choice.predictor, moved(choice.base)}, fill, to);
   }
 
   static std::size_t encode_add(const Params& p, const Params& px, const void* x, const Params& pb, ChunkBytes b,
@@ -490,10 +555,11 @@ struct FastCodec {
     Parsed c;
     const Parse found = parse<V>(pb, b, c);
     if (found == Parse::corrupt) return chunk_corrupt;
-    if (found == Parse::rare || c.kind == Kind::constant) return rare();
+    if (found == Parse::rare) return rare();
     Integers q;
     Fill fill;
     if (!load_elements(px, x, q, fill) || fill.blocks != c.fill_blocks) return rare();
+    if (c.kind == Kind::constant) return add_constant(p, q, c.choice.base, count, to, rare);
     if (fill.blocks != 0 && !add_fill(px, fill.value, pb, c.fill_value, fill.value)) return rare();
     const Predictor predictor = c.choice.predictor;
     const std::int32_t local = predictor == Predictor::none ? V::mean(q.q) : q.q[0];
