@@ -138,7 +138,7 @@ struct Avx512x : Avx512Base {
     return _mm512_permutexvar_epi8(_mm512_load_si512(tables.from_packed), _mm512_packus_epi16(a, b));
   }
 
-  /// Cursors pass by value so that they stay in registers where this is called.
+  /// Cursors pass by value and the wide cases are inlined, so that cursors stay in registers.
   struct Put {
     Split split;
     Out out;
@@ -178,7 +178,7 @@ struct Avx512x : Avx512Base {
 
   static __m512i zigzag16(__m512i v) { return _mm512_xor_si512(_mm512_slli_epi16(v, 1), _mm512_srai_epi16(v, 15)); }
 
-  __attribute__((noinline)) static Put put_wide(Out o, __m512i r0, __m512i r1, __m512i r2, __m512i r3) {
+  __attribute__((always_inline)) static Put put_wide(Out o, __m512i r0, __m512i r1, __m512i r2, __m512i r3) {
     const __m512i bias = _mm512_set1_epi32(32768);
     const __m512i any = _mm512_or_si512(_mm512_or_si512(_mm512_add_epi32(r0, bias), _mm512_add_epi32(r1, bias)),
                                         _mm512_or_si512(_mm512_add_epi32(r2, bias), _mm512_add_epi32(r3, bias)));
@@ -249,7 +249,7 @@ struct Avx512x : Avx512Base {
     return read_planes(in, dense_here, below(dense + sparse, g) - dense_here);
   }
 
-  __attribute__((noinline)) static Got get_wide(In in, int dense, int sparse) {
+  __attribute__((always_inline)) static Got get_wide(In in, int dense, int sparse) {
     const __m512i low = read_group(in, dense, sparse, 0);
     const __m512i high = read_group(in, dense, sparse, 1);
     __m512i word[2];
