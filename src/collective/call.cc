@@ -118,6 +118,13 @@ std::size_t Call::segment_values(const Agreement& agreed, DType dtype) const {
   return std::max<std::size_t>(chunks, 1) * frame::chunk_values;
 }
 
+void refuse(Collective collective, Communicator& comm, const Error& why) {
+  Call call(collective, comm, {});
+  call.check([&] { throw why; });
+  call.agree(CountRule::equal);
+  throw why;
+}
+
 Report Call::finish(const std::optional<Failure>& failure) {
   confirm(comm_, failure, confirm_, report_);
   return finish();

@@ -68,4 +68,7 @@ class Call {
   std::chrono::steady_clock::time_point start_;
 };
 
+/// For a rank that cannot even begin a call: takes part in the exchange, so that the others fail too, and throws.
+[[noreturn]] void refuse(Collective collective, Communicator& comm, const Error& why);
+
 }  // namespace laconic

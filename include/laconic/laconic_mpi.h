@@ -1,0 +1,21 @@
+/* Laconic communicators over MPI. Apart from laconic.h, so that only those who need it include mpi.h. Link
+ * liblaconic_openmpi or liblaconic_mpich, whichever MPI the program uses. */
+#ifndef LACONIC_LACONIC_MPI_H
+#define LACONIC_LACONIC_MPI_H
+
+#include <laconic/laconic.h>
+#include <mpi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Collective over `mpi`, which is duplicated and may be freed afterwards. Free the result with laconic_comm_free before
+ * MPI_Finalize. On failure *comm is NULL. */
+int laconic_comm_from_mpi(MPI_Comm mpi, laconic_comm** comm);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,82 @@
+// laconic_compress and its kin: the frame behind the C interface.
+#include "api/handle.h"
+#include "core/config.h"
+#include "core/range.h"
+#include "frame/frame.h"
+
+namespace laconic::api {
+namespace {
+
+void require(bool holds, const std::string& text) {
+  if (!holds) throw Error(Code::invalid_argument, text);
+}
+
+DType dtype_from(laconic_dtype dtype) {
+  const auto d = static_cast<DType>(dtype);
+  require(static_cast<unsigned>(dtype) <= 0xff && is_valid(d),
+          "dtype " + std::to_string(static_cast<int>(dtype)) + " is none that Laconic knows");
+  return d;
+}
+
+frame::Bytes stream_from(const void* stream, std::size_t size) {
+  require(stream != nullptr || size == 0, "stream is null");
+  return {static_cast<const std::uint8_t*>(stream), size};
+}
+
+Grid grid_for(ConstArray x, const Bound& bound) {
+  if (!is_float(x.dtype) || bound.kind == BoundKind::lossless) return make_grid(x.dtype, 0, 0);
+  const Range range = scan(x);
+  return make_grid(x.dtype, bound.absolute_for(range.width()), range.max_abs());
+}
+
+}  // namespace
+}  // namespace laconic::api
+
+namespace lac = laconic;
+using lac::api::guarded;
+
+extern "C" {
+
+size_t laconic_compress_capacity(size_t count, laconic_dtype dtype) {
+  const auto d = static_cast<lac::DType>(dtype);
+  return lac::is_valid(d) ? lac::frame::capacity(d, count) : 0;
+}
+
+int laconic_compress(const void* data, size_t count, laconic_dtype dtype, void* stream, size_t capacity,
+                     size_t* written, const laconic_options* options) {
+  return guarded([&] {
+    lac::api::require(data != nullptr || count == 0, "data is null");
+    lac::api::require(stream != nullptr, "stream is null");
+    lac::api::require(written != nullptr, "written is null");
+    const lac::ConstArray x{data, count, lac::api::dtype_from(dtype)};
+    const lac::Options o = lac::api::options_from(options, lac::api::options_from_environment());
+    *written = lac::frame::encode(x, lac::api::grid_for(x, o.bound), {static_cast<std::uint8_t*>(stream), capacity},
+                                  o.threads);
+  });
+}
+
+int laconic_inspect(const void* stream, size_t size, laconic_info* info) {
+  return guarded([&] {
+    lac::api::require(info != nullptr && info->struct_size >= sizeof(laconic_info),
+                      "info: set struct_size to sizeof(laconic_info)");
+    const auto bytes = lac::api::stream_from(stream, size);
+    const lac::frame::Header h = lac::frame::check(bytes);
+    info->dtype = static_cast<int>(h.grid.dtype);
+    info->operands = h.operands;
+    info->count = h.count;
+    info->bytes = h.frame_bytes;
+    info->bound = h.grid.bound;
+  });
+}
+
+int laconic_decompress(const void* stream, size_t size, void* data, size_t count, laconic_dtype dtype, int threads) {
+  return guarded([&] {
+    lac::api::require(data != nullptr || count == 0, "data is null");
+    lac::api::require(threads >= 0, "threads is negative");
+    const auto bytes = lac::api::stream_from(stream, size);
+    lac::frame::decode(bytes, {data, count, lac::api::dtype_from(dtype)},
+                       threads != 0 ? threads : lac::config().threads);
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,47 @@
+// What stands behind the C interface's opaque pointer, and how C++ errors become its codes.
+#pragma once
+
+#include <laconic/laconic.h>
+
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "collective/communicator.h"
+#include "core/error.h"
+
+struct laconic_comm {
+  explicit laconic_comm(std::unique_ptr<laconic::Transport> transport, laconic::Options defaults)
+      : comm(std::move(transport), defaults) {}
+  laconic::Communicator comm;
+};
+
+namespace laconic::api {
+
+/// Keeps the text for laconic_last_error() and returns the code.
+int report(Code code, const std::string& text) noexcept;
+
+/// The options that a C caller means. `base` supplies what it leaves open. Throws Error(invalid_argument).
+Options options_from(const laconic_options* given, const Options& base);
+
+/// Bound and threads as the environment has them. Throws Error(invalid_argument).
+Options options_from_environment();
+
+/// Runs work and turns what it throws into a code.
+template <typename Work>
+int guarded(Work&& work) noexcept {
+  try {
+    work();
+    return LACONIC_OK;
+  } catch (const Error& e) {
+    return report(e.code(), e.what());
+  } catch (const std::bad_alloc&) {
+    return report(Code::internal, "out of memory");
+  } catch (const std::exception& e) {
+    return report(Code::internal, e.what());
+  }
+}
+
+}  // namespace laconic::api

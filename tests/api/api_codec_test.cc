@@ -1,0 +1,97 @@
+// The C interface's codec functions, and how errors come out of it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <laconic/laconic.hpp>
+#include <string>
+
+namespace {
+
+std::vector<float> wave(std::size_t count) {
+  std::vector<float> x(count);
+  for (std::size_t i = 0; i < count; ++i) x[i] = std::sin(static_cast<float>(i) * 0.01F);
+  return x;
+}
+
+TEST(ApiCodec, RoundTripWithinTheBoundSmallerThanBefore) {
+  const auto x = wave(10000);
+  const auto stream = laconic::compress<float>(x, {.bound = "1e-3"});
+  EXPECT_LT(stream.size(), x.size());
+  const laconic_info info = laconic::inspect(stream);
+  EXPECT_EQ(info.dtype, LACONIC_F32);
+  EXPECT_EQ(info.count, x.size());
+  EXPECT_EQ(info.bytes, stream.size());
+  EXPECT_EQ(info.bound, 1e-3);
+  EXPECT_EQ(info.operands, 1U);
+  const auto y = laconic::decompress<float>(stream, 2);
+  ASSERT_EQ(y.size(), x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) ASSERT_LE(std::abs(x[i] - y[i]), 1e-3F);
+}
+
+TEST(ApiCodec, RelativeBoundsKnowTheRangeAndIntegersAreExact) {
+  const auto x = wave(5000);
+  EXPECT_NEAR(laconic::inspect(laconic::compress<float>(x, {.bound = "1e-2rel"})).bound, 2e-2, 1e-4);
+  const std::vector<std::int64_t> numbers{1, -5, INT64_MAX, INT64_MIN, 0};
+  EXPECT_EQ(laconic::decompress<std::int64_t>(laconic::compress<std::int64_t>(numbers, {.bound = "1e-3"})), numbers);
+  EXPECT_EQ(laconic::decompress<float>(laconic::compress<float>(x, {.bound = "lossless"})), x);
+}
+
+TEST(ApiCodec, NothingIsAStreamToo) {
+  const auto stream = laconic::compress<double>({}, {.bound = "1e-3"});
+  EXPECT_TRUE(laconic::decompress<double>(stream).empty());
+}
+
+void expect_error(int code, int want, const char* words) {
+  EXPECT_EQ(code, want) << laconic_last_error();
+  EXPECT_NE(std::string(laconic_last_error()).find(words), std::string::npos) << laconic_last_error();
+}
+
+TEST(ApiCodec, ErrorsSayWhichArgument) {
+  const auto x = wave(100);
+  std::vector<unsigned char> out(laconic_compress_capacity(100, LACONIC_F32));
+  std::size_t written = 0;
+  laconic_options o = LACONIC_OPTIONS_INIT;
+  o.bound = "1e-3furlongs";
+  expect_error(laconic_compress(x.data(), 100, LACONIC_F32, out.data(), out.size(), &written, &o),
+               LACONIC_INVALID_ARGUMENT, "furlongs");
+  o.bound = "1e-3";
+  expect_error(laconic_compress(nullptr, 100, LACONIC_F32, out.data(), out.size(), &written, &o),
+               LACONIC_INVALID_ARGUMENT, "data");
+  expect_error(laconic_compress(x.data(), 100, static_cast<laconic_dtype>(77), out.data(), out.size(), &written, &o),
+               LACONIC_INVALID_ARGUMENT, "dtype 77");
+  expect_error(laconic_compress(x.data(), 100, LACONIC_F32, out.data(), 10, &written, &o), LACONIC_TOO_SMALL, "");
+  o.struct_size = 0;
+  expect_error(laconic_compress(x.data(), 100, LACONIC_F32, out.data(), out.size(), &written, &o),
+               LACONIC_INVALID_ARGUMENT, "LACONIC_OPTIONS_INIT");
+  EXPECT_EQ(laconic_compress_capacity(100, static_cast<laconic_dtype>(0)), 0U);
+}
+
+TEST(ApiCodec, DamageIsNoticed) {
+  auto stream = laconic::compress<float>(wave(5000), {.bound = "1e-3"});
+  stream[stream.size() / 2] ^= std::byte{4};
+  EXPECT_THROW(laconic::decompress<float>(stream), laconic::Error);
+  laconic_info info{};
+  info.struct_size = sizeof info;
+  expect_error(laconic_inspect(stream.data(), stream.size(), &info), LACONIC_CORRUPT, "");
+  expect_error(laconic_inspect(stream.data(), 5, &info), LACONIC_CORRUPT, "");
+  info.struct_size = 1;
+  expect_error(laconic_inspect(stream.data(), stream.size(), &info), LACONIC_INVALID_ARGUMENT, "struct_size");
+}
+
+TEST(ApiCodec, NamesAndVersion) {
+  EXPECT_FALSE(std::string(laconic_version()).empty());
+  EXPECT_EQ(std::string(laconic_error_name(LACONIC_INVALID_ARGUMENT)), "invalid argument");
+}
+
+TEST(ApiCodec, NoCommunicatorIsAnErrorNotACrash) {
+  float x = 1;
+  expect_error(laconic_allreduce(&x, &x, 1, LACONIC_F32, LACONIC_SUM, nullptr, nullptr), LACONIC_INVALID_ARGUMENT,
+               "comm");
+  expect_error(laconic_reduce_scatter_block(&x, &x, 1, LACONIC_F32, LACONIC_SUM, nullptr, nullptr),
+               LACONIC_INVALID_ARGUMENT, "comm");
+  EXPECT_EQ(laconic_comm_rank(nullptr), -1);
+  EXPECT_EQ(laconic_comm_size(nullptr), -1);
+  laconic_comm_free(nullptr);
+}
+
+}  // namespace
