@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "arguments.h"
@@ -46,7 +47,13 @@ struct Group {
   std::string codec;
   std::string target;
   int threads = 1;
-  auto operator<=>(const Group&) const = default;
+
+  friend bool operator<(const Group& a, const Group& b) {
+    const auto key = [](const Group& g) {
+      return std::tie(g.dtype, g.in_cache, g.bound_order, g.bound, g.codec, g.target, g.threads);
+    };
+    return key(a) < key(b);
+  }
 };
 
 struct GroupMeans {
@@ -135,6 +142,7 @@ std::map<Group, GroupMeans> summarise(const std::vector<CodecRow>& rows) {
   for (const auto& [group, members] : groups) {
     const auto mean = [&, &m = members](auto f) {
       std::vector<double> values;
+      values.reserve(m.size());
       for (const CodecRow* r : m) values.push_back(f(*r));
       return geometric_mean(values);
     };

@@ -1,5 +1,6 @@
 // The laconic command: parses the command line and runs one subcommand.
-#include <fmt/core.h>
+#include <cstdio>
+#include <exception>
 
 #include "command.h"
 #include "exit_code.h"
@@ -19,9 +20,7 @@ int parse_and_run(CLI::App& app, Session& session, int argc, char** argv) {
       session.json, [](void* s) { return static_cast<Session*>(s)->command(); }, &session);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app{"Laconic: error-bounded compression inside communication."};
   app.name("laconic");
   app.set_version_flag("--version", std::string("laconic ") + LACONIC_VERSION);
@@ -42,4 +41,15 @@ int main(int argc, char** argv) {
     sub->footer(laconic::app::exit_code_help());
   }
   return parse_and_run(app, session, argc, argv);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& e) {  // only before a command runs: guarded() handles the rest
+    std::fputs(e.what(), stderr);
+    return static_cast<int>(Exit::internal);
+  }
 }

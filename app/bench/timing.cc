@@ -41,6 +41,7 @@ std::vector<double> time_interleaved(const std::vector<std::function<void()>>& t
     }
   }
   std::vector<double> medians;
+  medians.reserve(seconds.size());
   for (auto& s : seconds) medians.push_back(median(std::move(s)));
   return medians;
 }

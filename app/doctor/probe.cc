@@ -154,7 +154,7 @@ std::string find_program(const std::string& name) {
   std::string folder;
   while (std::getline(folders, folder, ':')) {
     if (folder.empty()) continue;
-    const std::string candidate = folder + "/" + name;
+    std::string candidate = fmt::format("{}/{}", folder, name);
     if (::access(candidate.c_str(), X_OK) == 0) return candidate;
   }
   return "";

@@ -1,6 +1,8 @@
 #include "report/quality.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -34,6 +36,12 @@ T load(const void* data, std::size_t i) {
   T value;
   std::memcpy(&value, static_cast<const std::uint8_t*>(data) + i * sizeof(T), sizeof(T));
   return value;
+}
+
+/// The bytes of a value: -0 differs from 0, a NaN equals itself.
+template <class T>
+auto bits(T v) {
+  return std::bit_cast<std::array<std::uint8_t, sizeof(T)>>(v);
 }
 
 /// Calls f with a value of the storage type for `t`.
@@ -70,7 +78,7 @@ void compare_typed(Quality& q, const void* original, const void* decoded, std::s
   for (std::size_t i = 0; i < count; ++i) {
     const T a = load<T>(original, i);
     const T b = load<T>(decoded, i);
-    const bool same_bits = std::memcmp(&a, &b, sizeof(T)) == 0;
+    const bool same_bits = bits(a) == bits(b);
     const double x = to_double(a);
     const double error = std::fabs(x - to_double(b));
     if (!std::isfinite(x) || x == fill_value) {

@@ -1,7 +1,8 @@
 // laconic-stack-<flavour>: what `laconic stack` becomes under an MPI launcher. Built once per MPI library.
-#include <fmt/core.h>
 #include <mpi.h>
 
+#include <cstdio>
+#include <exception>
 #include <string>
 
 #include "exit_code.h"
@@ -56,9 +57,7 @@ int run(void* state) {
                         {"MPI_Allreduce, " + library_name(), mpi_allreduce});
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int parse_and_run(int argc, char** argv) {
   CLI::App app{"Image stacking over MPI; normally started by `laconic stack`."};
   Job job;
   app.add_flag("--json", job.json, "One JSON object on stdout");
@@ -80,4 +79,15 @@ int main(int argc, char** argv) {
   if (code != 0 && code != static_cast<int>(Exit::bound_violated)) MPI_Abort(MPI_COMM_WORLD, code);
   MPI_Finalize();
   return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const std::exception& e) {  // only before MPI is initialised: guarded() handles the rest
+    std::fputs(e.what(), stderr);
+    return static_cast<int>(Exit::internal);
+  }
 }
