@@ -70,58 +70,53 @@ struct Narrow {
   }
 };
 
-/// x * inverse rounded to the nearest integer, held in the low bits of a float: 1.5 * 2^23 + q.
-constexpr float magic32 = 12582912.0F;
-constexpr int magic32_bits = 0x4B400000;
-constexpr double magic64 = 6755399441055744.0;
-constexpr long long magic64_bits = 0x4338000000000000LL;
+/// x * inverse rounded to the nearest integer, held in the low bits of a float: 2^23 + 2^qbits + q. In the allowed
+/// window all bits above the lowest qbits + 1 are those of 2^23. For doubles the same with 2^52.
+constexpr int floor32 = 0x4B000000;
+constexpr long long floor64 = 0x4330000000000000LL;
 
 template <Elements E>
 struct Quantiser32 {
-  __m512 inverse, step, bound;
-  __m512i origin;
-  int window;
+  __m512 inverse, step, bound, origin;
+  __m128i window;
   explicit Quantiser32(const Params& p)
       : inverse(_mm512_set1_ps(p.inverse32)),
         step(_mm512_set1_ps(p.step32)),
         bound(_mm512_set1_ps(p.bound32)),
-        origin(_mm512_set1_epi32(magic32_bits - (1 << p.grid.qbits))),
-        window(p.grid.qbits + 1) {}
+        origin(_mm512_castsi512_ps(_mm512_set1_epi32(floor32 + (1 << p.grid.qbits)))),
+        window(_mm_cvtsi32_si128(p.grid.qbits + 1)) {}
 
-  /// q as an offset into the allowed window (any bit above it: out of range, or not finite), and the decoder's error.
-  void one(const void* x, int i, __m512i& q, __m512i& offset, __m512& error) const {
+  /// q with its bias; bits that `outside` must not have above the window; and the decoder's error.
+  void one(const void* x, int i, __m512i& q, __m512i& outside, __m512& error) const {
     const __m512 a = Narrow<E>::load16(x, i);
-    const __m512 t = _mm512_fmadd_ps(a, inverse, _mm512_set1_ps(magic32));
-    const __m512 r = _mm512_sub_ps(t, _mm512_set1_ps(magic32));
-    error = _mm512_sub_ps(a, Narrow<E>::rounded(_mm512_mul_ps(r, step)));
-    offset = _mm512_sub_epi32(_mm512_castps_si512(t), origin);
-    q = _mm512_sub_epi32(_mm512_castps_si512(t), _mm512_set1_epi32(magic32_bits));
+    const __m512 t = _mm512_fmadd_ps(a, inverse, origin);
+    error = _mm512_sub_ps(a, Narrow<E>::rounded(_mm512_mul_ps(_mm512_sub_ps(t, origin), step)));
+    q = _mm512_castps_si512(t);
+    outside = _mm512_ternarylogic_epi32(outside, q, _mm512_set1_epi32(floor32), 0xF6);  // outside | (q ^ floor)
   }
 
   bool all(const void* x, std::int32_t* q) const {
-    __m512i offsets[4];
+    __m512i outside[4];
     __m512 errors[4];
     for (int k = 0; k < 4; ++k) {
-      offsets[k] = _mm512_setzero_si512();
+      outside[k] = _mm512_setzero_si512();
       errors[k] = _mm512_setzero_ps();
     }
     for (int i = 0; i < chunk_values; i += 64) {
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) {
         __m512i v;
-        __m512i offset;
         __m512 error;
-        one(x, i + 16 * k, v, offset, error);
+        one(x, i + 16 * k, v, outside[k], error);
         _mm512_store_si512(q + i + 16 * k, v);
-        offsets[k] = _mm512_or_si512(offsets[k], offset);
         errors[k] = _mm512_range_ps(errors[k], error, 11);  // the larger magnitude, without its sign
       }
     }
-    const __m512i offset =
-        _mm512_or_si512(_mm512_or_si512(offsets[0], offsets[1]), _mm512_or_si512(offsets[2], offsets[3]));
+    const __m512i any =
+        _mm512_or_si512(_mm512_or_si512(outside[0], outside[1]), _mm512_or_si512(outside[2], outside[3]));
     const __m512 error = _mm512_max_ps(_mm512_max_ps(errors[0], errors[1]), _mm512_max_ps(errors[2], errors[3]));
-    const __m512i outside = _mm512_srl_epi32(offset, _mm_cvtsi32_si128(window));
-    return (_mm512_test_epi32_mask(outside, outside) | _mm512_cmp_ps_mask(error, bound, _CMP_NLE_UQ)) == 0;
+    const __m512i above = _mm512_srl_epi32(any, window);
+    return (_mm512_test_epi32_mask(above, above) | _mm512_cmp_ps_mask(error, bound, _CMP_NLE_UQ)) == 0;
   }
 
   void marks(const void* x, std::uint64_t* m) const {
@@ -129,11 +124,11 @@ struct Quantiser32 {
       m[b] = 0;
       for (int k = 0; k < 4; ++k) {
         __m512i v;
-        __m512i offset;
+        __m512i outside = _mm512_setzero_si512();
         __m512 error;
-        one(x, 64 * b + 16 * k, v, offset, error);
-        const __m512i outside = _mm512_srl_epi32(offset, _mm_cvtsi32_si128(window));
-        const unsigned bad = _mm512_test_epi32_mask(outside, outside) |
+        one(x, 64 * b + 16 * k, v, outside, error);
+        const __m512i above = _mm512_srl_epi32(outside, window);
+        const unsigned bad = _mm512_test_epi32_mask(above, above) |
                              static_cast<unsigned>(_mm512_cmp_ps_mask(_mm512_abs_ps(error), bound, _CMP_NLE_UQ));
         m[b] |= std::uint64_t{bad} << (16 * k);
       }
@@ -142,49 +137,45 @@ struct Quantiser32 {
 };
 
 struct Quantiser64 {
-  __m512d inverse, step, bound;
-  __m512i origin;
-  int window;
+  __m512d inverse, step, bound, origin;
+  __m128i window;
   explicit Quantiser64(const Params& p)
       : inverse(_mm512_set1_pd(p.inverse64)),
         step(_mm512_set1_pd(p.grid.step)),
         bound(_mm512_set1_pd(p.grid.bound)),
-        origin(_mm512_set1_epi64(magic64_bits - (1LL << p.grid.qbits))),
-        window(p.grid.qbits + 1) {}
+        origin(_mm512_castsi512_pd(_mm512_set1_epi64(floor64 + (1LL << p.grid.qbits)))),
+        window(_mm_cvtsi32_si128(p.grid.qbits + 1)) {}
 
-  void one(const void* x, int i, __m256i& q, __m512i& offset, __m512d& error) const {
+  void one(const void* x, int i, __m256i& q, __m512i& outside, __m512d& error) const {
     const __m512d a = _mm512_loadu_pd(static_cast<const double*>(x) + i);
-    const __m512d t = _mm512_fmadd_pd(a, inverse, _mm512_set1_pd(magic64));
-    const __m512d r = _mm512_sub_pd(t, _mm512_set1_pd(magic64));
-    error = _mm512_sub_pd(a, _mm512_mul_pd(r, step));
-    offset = _mm512_sub_epi64(_mm512_castpd_si512(t), origin);
-    q = _mm512_cvtepi64_epi32(_mm512_castpd_si512(t));  // the low half of magic64_bits is zero
+    const __m512d t = _mm512_fmadd_pd(a, inverse, origin);
+    error = _mm512_sub_pd(a, _mm512_mul_pd(_mm512_sub_pd(t, origin), step));
+    outside = _mm512_ternarylogic_epi64(outside, _mm512_castpd_si512(t), _mm512_set1_epi64(floor64), 0xF6);
+    q = _mm512_cvtepi64_epi32(_mm512_castpd_si512(t));  // the low half of floor64 is zero
   }
 
   bool all(const void* x, std::int32_t* q) const {
-    __m512i offsets[4];
+    __m512i outside[4];
     __m512d errors[4];
     for (int k = 0; k < 4; ++k) {
-      offsets[k] = _mm512_setzero_si512();
+      outside[k] = _mm512_setzero_si512();
       errors[k] = _mm512_setzero_pd();
     }
     for (int i = 0; i < chunk_values; i += 32) {
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) {
         __m256i v;
-        __m512i offset;
         __m512d error;
-        one(x, i + 8 * k, v, offset, error);
+        one(x, i + 8 * k, v, outside[k], error);
         _mm256_store_si256(reinterpret_cast<__m256i*>(q + i + 8 * k), v);
-        offsets[k] = _mm512_or_si512(offsets[k], offset);
         errors[k] = _mm512_range_pd(errors[k], error, 11);
       }
     }
-    const __m512i offset =
-        _mm512_or_si512(_mm512_or_si512(offsets[0], offsets[1]), _mm512_or_si512(offsets[2], offsets[3]));
+    const __m512i any =
+        _mm512_or_si512(_mm512_or_si512(outside[0], outside[1]), _mm512_or_si512(outside[2], outside[3]));
     const __m512d error = _mm512_max_pd(_mm512_max_pd(errors[0], errors[1]), _mm512_max_pd(errors[2], errors[3]));
-    const __m512i outside = _mm512_srl_epi64(offset, _mm_cvtsi32_si128(window));
-    return (_mm512_test_epi64_mask(outside, outside) | _mm512_cmp_pd_mask(error, bound, _CMP_NLE_UQ)) == 0;
+    const __m512i above = _mm512_srl_epi64(any, window);
+    return (_mm512_test_epi64_mask(above, above) | _mm512_cmp_pd_mask(error, bound, _CMP_NLE_UQ)) == 0;
   }
 
   void marks(const void* x, std::uint64_t* m) const {
@@ -192,11 +183,11 @@ struct Quantiser64 {
       m[b] = 0;
       for (int k = 0; k < 8; ++k) {
         __m256i v;
-        __m512i offset;
+        __m512i outside = _mm512_setzero_si512();
         __m512d error;
-        one(x, 64 * b + 8 * k, v, offset, error);
-        const __m512i outside = _mm512_srl_epi64(offset, _mm_cvtsi32_si128(window));
-        const unsigned bad = _mm512_test_epi64_mask(outside, outside) |
+        one(x, 64 * b + 8 * k, v, outside, error);
+        const __m512i above = _mm512_srl_epi64(outside, window);
+        const unsigned bad = _mm512_test_epi64_mask(above, above) |
                              static_cast<unsigned>(_mm512_cmp_pd_mask(_mm512_abs_pd(error), bound, _CMP_NLE_UQ));
         m[b] |= std::uint64_t{bad} << (8 * k);
       }
@@ -217,6 +208,12 @@ void stream_or_store(void* at, Value v, bool stream) {
 /// Everything of a policy but the plane coder.
 struct Avx512Base {
   using R = Block64;
+
+  /// What quantise() leaves in the integers beside q: the residuals do not notice, and it saves an operation a value.
+  static std::int32_t bias(const Params& p) {
+    if (p.shape.exact_only) return 0;
+    return (p.shape.element_bytes == 8 ? 0 : floor32) + (1 << p.grid.qbits);
+  }
 
   static bool quantise(const Params& p, const void* x, std::int32_t* q) {
     const FlushSubnormals guard;
@@ -298,11 +295,14 @@ struct Avx512Base {
     return true;
   }
 
-  static std::int32_t mean(const std::int32_t* q) {
+  /// The sampled mean of q, biased as they are.
+  static std::int32_t mean(const std::int32_t* q, std::int32_t bias) {
     __m512i sum = _mm512_setzero_si512();
     for (const int b : {4, 12, 20, 28})
       for (int k = 0; k < 4; ++k) sum = _mm512_add_epi32(sum, _mm512_load_si512(q + 64 * b + 16 * k));
-    return (_mm512_reduce_add_epi32(sum) + 128) >> 8;
+    const auto unbiased =
+        static_cast<std::uint32_t>(_mm512_reduce_add_epi32(sum)) - (static_cast<std::uint32_t>(bias) << 8);
+    return (static_cast<std::int32_t>(unbiased + 128) >> 8) + bias;
   }
 
   static __m512i zigzag(__m512i v) { return _mm512_xor_si512(_mm512_slli_epi32(v, 1), _mm512_srai_epi32(v, 31)); }
@@ -338,10 +338,10 @@ struct Avx512Base {
     return _mm512_lzcnt_epi32(_mm512_or_si512(c, _mm512_shuffle_epi32(c, _MM_PERM_CDAB)));
   }
 
-  static Choice<std::int32_t> choose(Integers& q) {
-    const std::int32_t m = mean(q.q);
+  static Choice<std::int32_t> choose(const Integers& q, std::int32_t bias) {
+    const std::int32_t m = mean(q.q, bias);
     __m512i zeros[3] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
-    for (const int b : {4, 12, 20, 28}) {
+    for (const int b : {4, 20}) {
       const std::int32_t* at = q.q + 64 * b;
       zeros[0] = _mm512_add_epi32(zeros[0], group_zeros(residual<Predictor::none>(at, m)));
       zeros[1] = _mm512_add_epi32(zeros[1], group_zeros(residual<Predictor::first>(at, 0)));

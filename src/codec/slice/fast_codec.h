@@ -205,6 +205,32 @@ struct FastCodec {
 
   static bool bit(std::uint32_t blocks, int b) { return (blocks >> b & 1) != 0; }
 
+  /// Integers may carry a bias that differences do not notice (V::bias); bases lose it where they are written.
+  static std::int32_t bias(const Params& p) {
+    if constexpr (requires { V::bias(p); }) return V::bias(p);
+    return 0;
+  }
+  static Choice<std::int32_t> choose(Integers& q, std::int32_t bias) {
+    if constexpr (requires { V::choose(q, bias); }) {
+      return V::choose(q, bias);
+    } else {
+      return V::choose(q);
+    }
+  }
+  static std::int32_t mean(const std::int32_t* q, std::int32_t bias) {
+    if constexpr (requires { V::mean(q, bias); }) {
+      return V::mean(q, bias);
+    } else {
+      return V::mean(q);
+    }
+  }
+  static std::int32_t wrap_add(std::int32_t a, std::int32_t b) {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+  }
+  static std::int32_t wrap_sub(std::int32_t a, std::int32_t b) {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b));
+  }
+
   // ------------------------------------------------------------------------------------------------- encoding
 
   /// Elements -> integers; `fill` describes the exceptions. False: they are more than one value.
@@ -329,12 +355,14 @@ struct FastCodec {
     if (!load_elements(p, elements, q, fill) || (fill.blocks != 0 && count < chunk_values))
       return reference_kernels().encode(p, x, count, to);
     const int fill_bytes = e == 8 ? 8 : 4;
-    if (fill.blocks == 0 && V::constant(q.q)) return write_constant(q.q[0], to);
+    const std::int32_t biased = bias(p);
+    if (fill.blocks == 0 && V::constant(q.q)) return write_constant(wrap_sub(q.q[0], biased), to);
     if (all_marked(fill)) return write_fill(fill, fill_bytes, to);
-    const Choice<std::int32_t> choice = V::choose(q);
+    Choice<std::int32_t> choice = choose(q, biased);
     q.start(choice.base);
     Writer w;
     put_blocks(q, choice, fill, {static_cast<const std::uint8_t*>(x) + chunk_values * e, e}, w);
+    choice.base = wrap_sub(choice.base, biased);
     const std::size_t raw = static_cast<std::size_t>(count * e);
     const std::size_t coded =
         static_cast<std::size_t>((w.out.dense - w.dense) + (w.out.masks - w.masks) + (w.out.bytes - w.bytes));
@@ -481,8 +509,7 @@ struct FastCodec {
     const Parse fb = parse<V>(pb, b, cb);
     if (fa == Parse::corrupt || fb == Parse::corrupt) return chunk_corrupt;
     if (fa == Parse::rare || fb == Parse::rare || ca.fill_blocks != cb.fill_blocks) return rare();
-    const auto base = static_cast<std::int32_t>(static_cast<std::uint32_t>(ca.choice.base) +
-                                                static_cast<std::uint32_t>(cb.choice.base));
+    const std::int32_t base = wrap_add(ca.choice.base, cb.choice.base);
     if (ca.kind == Kind::constant && cb.kind == Kind::constant) return write_constant(base, to);
     if (ca.kind == Kind::constant || cb.kind == Kind::constant) {
       // A constant only moves the base; its planes are all zero.
@@ -533,19 +560,17 @@ struct FastCodec {
 
   /// A constant moves all integers alike: residuals, and so the choice of the predictor, are the local ones.
   template <class Rare>
-  static std::size_t add_constant(const Params& p, Integers& q, std::int32_t constant, int count, std::uint8_t* to,
-                                  Rare rare) {
-    const auto moved = [&](std::int32_t v) {
-      return static_cast<std::int32_t>(static_cast<std::uint32_t>(v) + static_cast<std::uint32_t>(constant));
-    };
-    if (V::constant(q.q)) return write_constant(moved(q.q[0]), to);
-    const Choice<std::int32_t> choice = V::choose(q);
+  static std::size_t add_constant(const Params& p, Integers& q, std::int32_t biased, std::int32_t constant, int count,
+                                  std::uint8_t* to, Rare rare) {
+    const std::int32_t move = wrap_sub(constant, biased);
+    if (V::constant(q.q)) return write_constant(wrap_add(q.q[0], move), to);
+    const Choice<std::int32_t> choice = choose(q, biased);
     q.start(choice.base);
     Writer w;
     Fill fill;
     put_blocks(q, choice, fill, {reinterpret_cast<const std::uint8_t*>(q.q), 1}, w);
     if (unclear(p, w, Predictor::first, count)) return rare();
-    return finish_sum(p, w, {choice.predictor, moved(choice.base)}, fill, to);
+    return finish_sum(p, w, {choice.predictor, wrap_add(choice.base, move)}, fill, to);
   }
 
   static std::size_t encode_add(const Params& p, const Params& px, const void* x, const Params& pb, ChunkBytes b,
@@ -559,17 +584,17 @@ struct FastCodec {
     Integers q;
     Fill fill;
     if (!load_elements(px, x, q, fill) || fill.blocks != c.fill_blocks) return rare();
-    if (c.kind == Kind::constant) return add_constant(p, q, c.choice.base, count, to, rare);
+    if (c.kind == Kind::constant) return add_constant(p, q, bias(px), c.choice.base, count, to, rare);
     if (fill.blocks != 0 && !add_fill(px, fill.value, pb, c.fill_value, fill.value)) return rare();
     const Predictor predictor = c.choice.predictor;
-    const std::int32_t local = predictor == Predictor::none ? V::mean(q.q) : q.q[0];
+    const std::int32_t biased = bias(px);
+    const std::int32_t local = predictor == Predictor::none ? mean(q.q, biased) : q.q[0];
     q.start(local);
     Writer w;
     const bool same_marks = predictor == Predictor::none    ? add_local<Predictor::none>(q, local, c, fill, w)
                             : predictor == Predictor::first ? add_local<Predictor::first>(q, local, c, fill, w)
                                                             : add_local<Predictor::second>(q, local, c, fill, w);
-    const Choice<std::int32_t> choice{predictor, static_cast<std::int32_t>(static_cast<std::uint32_t>(local) +
-                                                                           static_cast<std::uint32_t>(c.choice.base))};
+    const Choice<std::int32_t> choice{predictor, wrap_add(wrap_sub(local, biased), c.choice.base)};
     if (!same_marks || unclear(p, w, predictor, count)) return rare();
     return finish_sum(p, w, choice, fill, to);
   }

@@ -67,24 +67,19 @@ typename T::Bits value_bits(const Params& p, std::int64_t q) {
 template <class T, class I>
 bool quantise_one(const Params& p, typename T::Bits e, I& q) {
   using Real = typename T::Real;
-  constexpr Real magic = std::is_same_v<Real, double> ? Real(0x1.8p52) : Real(0x1.8p23);
-  Real inverse{};
-  Real bound{};
-  if constexpr (std::is_same_v<Real, double>) {
-    inverse = p.inverse64;
-    bound = p.grid.bound;
-  } else {
-    inverse = p.inverse32;
-    bound = p.bound32;
-  }
+  constexpr bool is_double = std::is_same_v<Real, double>;
+  const Real inverse = is_double ? static_cast<Real>(p.inverse64) : static_cast<Real>(p.inverse32);
+  const Real bound = is_double ? static_cast<Real>(p.grid.bound) : static_cast<Real>(p.bound32);
+  // Sums in [floor, 2 * floor) are integers: x * inverse is rounded once, and the window of allowed q starts at floor.
+  constexpr Real floor = is_double ? Real(0x1p52) : Real(0x1p23);
+  const Real half_window = std::ldexp(Real{1}, p.grid.qbits);
   const Real x = T::real(e);
-  const Real r = std::fma(x, inverse, magic) - magic;  // x * inverse rounded once to the nearest integer
-  const Real limit = std::ldexp(Real{1}, p.grid.qbits);
-  if (!(r >= -limit && r < limit)) return false;
-  const auto i = static_cast<std::int64_t>(r);
+  const Real t = std::fma(x, inverse, floor + half_window);
+  if (!(t >= floor && t < floor + 2 * half_window)) return false;
+  const Real r = t - (floor + half_window);
   const Real value = T::real(T::bits(r * static_cast<Real>(p.grid.step)));
   if (!(std::abs(x - value) <= bound)) return false;
-  q = static_cast<I>(i);
+  q = static_cast<I>(r);
   return true;
 }
 
