@@ -1,5 +1,4 @@
 #include "codec/slice/kernel_sets.h"
 namespace laconic::slice {
 const Kernels* portable_kernels() { return nullptr; }
-const Kernels* avx512_kernels() { return nullptr; }
 }  // namespace laconic::slice

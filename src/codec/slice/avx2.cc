@@ -29,6 +29,7 @@ namespace {
 #include "codec/slice/fast_codec.h"
 // The policy's base uses the types above.
 #include "codec/slice/avx2_policy.h"
+#include "codec/slice/shuffled_planes.h"
 
 /// 64 bytes.
 struct Bytes64 {
@@ -38,13 +39,17 @@ struct Bytes64 {
 /// Byte masks and multipliers.
 struct Tables {
   alignas(64) std::uint8_t first[64 + 64];   // from byte 64 - n on: n ones, then zeros
-  alignas(32) std::uint8_t triangle[2][32];  // sums of the first 4g..4g+3 bytes up to lane j
+  alignas(32) std::uint8_t triangle[2][32];  // byte 4g+t counts in the sums of lanes 4g+t and above
+  alignas(32) std::uint8_t wedge[2][32];     // and as often as there are lanes from it on: sums of sums
 
-  constexpr Tables() : first(), triangle() {
+  constexpr Tables() : first(), triangle(), wedge() {
     for (int i = 0; i < 64; ++i) first[i] = 255;
     for (int g = 0; g < 2; ++g)
       for (int j = 0; j < 8; ++j)
-        for (int t = 0; t < 4; ++t) triangle[g][j * 4 + t] = 4 * g + t <= j;
+        for (int t = 0; t < 4; ++t) {
+          triangle[g][j * 4 + t] = 4 * g + t <= j;
+          wedge[g][j * 4 + t] = static_cast<std::uint8_t>(4 * g + t <= j ? j - (4 * g + t) + 1 : 0);
+        }
   }
 };
 constexpr Tables tables;
@@ -109,13 +114,6 @@ inline __m256i signed_bytes(__m256i z) {
   return _mm256_xor_si256(_mm256_and_si256(_mm256_srli_epi16(z, 1), _mm256_set1_epi8(127)), sign);
 }
 
-/// The planes among eight that are not stored sparsely: the run from the bottom with at least 7 of 8 bytes not zero.
-inline int full_planes(std::uint64_t nonzero) {
-  const std::uint64_t zeros = ~nonzero;
-  const std::uint64_t two_zeros = zeros & ((zeros | 0x8080808080808080ULL) - 0x0101010101010101ULL);
-  return static_cast<int>(_tzcnt_u64(two_zeros)) / 8;
-}
-
 inline std::uint64_t nonzero_bytes(Bytes64 x) {
   const __m256i zero = _mm256_setzero_si256();
   const auto a = static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(x.a, zero)));
@@ -123,41 +121,23 @@ inline std::uint64_t nonzero_bytes(Bytes64 x) {
   return ~(std::uint64_t{b} << 32 | a);
 }
 
-inline __m128i load64(const void* p) { return _mm_loadl_epi64(static_cast<const __m128i*>(p)); }
-inline void store64(void* p, __m128i v) { _mm_storel_epi64(static_cast<__m128i*>(p), v); }
-
 struct Avx2 : Avx2Base {
   // ------------------------------------------------------------------------------------------- planes out
 
-  /// Writes planes 0..7 of a group: the low `dense` as they are, then the others' non-zero bytes; `planes` count.
-  __attribute__((always_inline)) static void write_planes(Out& o, Bytes64 plane, std::uint64_t nonzero, int planes,
-                                                          int dense) {
+  __attribute__((always_inline)) static void put_planes(Out& o, Bytes64 plane, std::uint64_t nonzero, int planes,
+                                                        int dense) {
     store256(o.dense, plane.a);
     store256(o.dense + 32, plane.b);
-    const std::uint64_t sparse = nonzero >> (4 * dense) >> (4 * dense);
-    store(o.masks, sparse);
-    // The masks in their planes' places: those of dense planes are zero, so all eight can be written alike.
-    const std::uint64_t mask = sparse << (4 * dense) << (4 * dense);
-    const std::uint8_t* at = o.dense;
-    std::uint8_t* to = o.bytes;
-#pragma GCC unroll 8
-    for (int r = 0; r < 8; ++r) {
-      const std::uint64_t m = mask >> (8 * r) & 255;
-      store64(to, _mm_shuffle_epi8(load64(at + 8 * r), load64(compress_shuffles.of(m))));
-      to += _mm_popcnt_u64(m);
-    }
-    o.dense += 8 * dense;
-    o.masks += planes - dense;
-    o.bytes = to;
+    put_stored_planes(o, nonzero, planes, dense);
   }
 
   __attribute__((always_inline)) static Split put_narrow(Out& o, Bytes64 plane) {
     const std::uint64_t nonzero = nonzero_bytes(plane);
-    const int w = 8 - static_cast<int>(_lzcnt_u64(nonzero)) / 8;
+    const int w = used_planes(nonzero);
     int d = full_planes(nonzero);
     d = d > w ? w : d;
     if (w - d > 6) d = 0;
-    write_planes(o, plane, nonzero, w, d);
+    put_planes(o, plane, nonzero, w, d);
     return {w, d};
   }
 
@@ -167,34 +147,61 @@ struct Avx2 : Avx2Base {
                  or_of(_mm256_slli_epi32(u[2], 16), _mm256_slli_epi32(u[3], 24)));
   }
 
-  __attribute__((noinline)) static Split put_wide(Out& o, const Block64& r) {
-    Block64 z;
-    __m256i any = _mm256_setzero_si256();
-    for (int k = 0; k < 8; ++k) any = or_of(any, z.v[k] = zigzag(r.v[k]));
-    const int groups = _mm256_testz_si256(any, _mm256_set1_epi32(static_cast<int>(0xFFFF0000U))) != 0 ? 2 : 4;
-    Bytes64 plane[4];
-    std::uint64_t nonzero[4];
+  /// Four columns of numbers below 2^16 as one of their low bytes and one of their high ones.
+  static void merge16(const __m256i* z, __m256i& low, __m256i& high) {
+    const __m256i even = or_of(z[0], _mm256_slli_epi32(z[2], 16));
+    const __m256i odd = or_of(z[1], _mm256_slli_epi32(z[3], 16));
+    const __m256i low_bytes = _mm256_set1_epi16(255);
+    low = or_of(_mm256_and_si256(even, low_bytes), _mm256_slli_epi16(odd, 8));
+    high = or_of(_mm256_srli_epi16(even, 8), _mm256_andnot_si256(low_bytes, odd));
+  }
+
+  /// Cursors pass by value where a call is not inlined, so that they stay in registers elsewhere.
+  struct Put {
+    Split split;
+    Out out;
+  };
+
+  /// Planes of `groups` bytes of the zigzag residuals, lowest first.
+  template <int groups>
+  static Put put_groups(Out o, const Bytes64* plane) {
+    std::uint64_t nonzero[groups];
     int w = 0;
     int full = 0;
     for (int g = 0; g < groups; ++g) {
+      nonzero[g] = nonzero_bytes(plane[g]);
+      w = nonzero[g] != 0 ? 8 * g + used_planes(nonzero[g]) : w;
+      full += full == 8 * g ? full_planes(nonzero[g]) : 0;
+    }
+    int d = full > w ? w : full;
+    if (w - d > 6) d = 2 * d < w ? 0 : w - 6;
+    for (int g = 0; g < groups; ++g) put_planes(o, plane[g], nonzero[g], below(w, g), below(d, g));
+    return {Split(w, d), o};
+  }
+
+  __attribute__((noinline)) static Put put_wide(Out o, const Block64& r) {
+    Block64 z;
+    __m256i any = _mm256_setzero_si256();
+    for (int k = 0; k < 8; ++k) any = or_of(any, z.v[k] = zigzag(r.v[k]));
+    Bytes64 plane[4];
+    if (_mm256_testz_si256(any, _mm256_set1_epi32(static_cast<int>(0xFFFF0000U))) != 0) {
+      Bytes64 low;
+      Bytes64 high;
+      merge16(z.v, low.a, high.a);
+      merge16(z.v + 4, low.b, high.b);
+      plane[0] = planes_of_columns(low);
+      plane[1] = planes_of_columns(high);
+      return put_groups<2>(o, plane);
+    }
+    for (auto& p : plane) {
       Block64 low;
       for (int k = 0; k < 8; ++k) {
         low.v[k] = _mm256_and_si256(z.v[k], _mm256_set1_epi32(255));
         z.v[k] = _mm256_srli_epi32(z.v[k], 8);
       }
-      plane[g] = planes_of_columns({merge(low.v), merge(low.v + 4)});
-      nonzero[g] = nonzero_bytes(plane[g]);
-      if (nonzero[g] != 0) w = 8 * g + 8 - static_cast<int>(_lzcnt_u64(nonzero[g])) / 8;
-      if (full == 8 * g) full += full_planes(nonzero[g]);
+      p = planes_of_columns({merge(low.v), merge(low.v + 4)});
     }
-    int d = full > w ? w : full;
-    if (w - d > 6) d = 2 * d < w ? 0 : w - 6;
-    for (int g = 0; 8 * g < w; ++g) {
-      const int planes_here = w - 8 * g < 8 ? w - 8 * g : 8;
-      const int dense_here = d - 8 * g < 0 ? 0 : d - 8 * g < planes_here ? d - 8 * g : planes_here;
-      write_planes(o, plane[g], nonzero[g], planes_here, dense_here);
-    }
-    return {w, d};
+    return put_groups<4>(o, plane);
   }
 
   __attribute__((always_inline)) static Split put(Out& o, const Block64& r) {
@@ -204,7 +211,11 @@ struct Avx2 : Avx2Base {
     for (int k = 0; k < 8; ++k) u.v[k] = _mm256_add_epi32(r.v[k], bias);
     const __m256i any =
         or_of(or_of(or_of(u.v[0], u.v[1]), or_of(u.v[2], u.v[3])), or_of(or_of(u.v[4], u.v[5]), or_of(u.v[6], u.v[7])));
-    if (__builtin_expect(_mm256_testz_si256(any, _mm256_set1_epi32(~255)) == 0, 0)) return put_wide(o, r);
+    if (__builtin_expect(_mm256_testz_si256(any, _mm256_set1_epi32(~255)) == 0, 0)) {
+      const Put put = put_wide(o, r);
+      o = put.out;
+      return put.split;
+    }
     const __m256i high = _mm256_set1_epi8(static_cast<char>(0x80));
     return put_narrow(o, planes_of_columns({zigzag_bytes(_mm256_xor_si256(merge(u.v), high)),
                                             zigzag_bytes(_mm256_xor_si256(merge(u.v + 4), high))}));
@@ -214,58 +225,80 @@ struct Avx2 : Avx2Base {
 
   /// Up to eight planes.
   __attribute__((always_inline)) static Bytes64 read_planes(In& in, int dense, int sparse) {
-    const std::uint64_t packed = _bzhi_u64(load<std::uint64_t>(in.masks), static_cast<unsigned>(8 * sparse));
-    const std::uint64_t mask = packed << (4 * dense) << (4 * dense);
-    const std::uint8_t* at = in.bytes;
-    __m128i plane[8];
-#pragma GCC unroll 8
-    for (int r = 0; r < 8; ++r) {
-      const std::uint64_t m = mask >> (8 * r) & 255;
-      plane[r] = _mm_shuffle_epi8(load64(at), load64(expand_shuffles.of(m)));
-      at += _mm_popcnt_u64(m);
-    }
-    const auto four = [&](int r) {
-      const __m128i low = _mm_unpacklo_epi64(plane[r], plane[r + 1]);
-      return _mm256_inserti128_si256(_mm256_castsi128_si256(low), _mm_unpacklo_epi64(plane[r + 2], plane[r + 3]), 1);
-    };
+    const SparsePlanes s = get_sparse_planes(in, dense, sparse);
     const std::uint8_t* valid = tables.first + 64 - 8 * dense;
-    const Bytes64 x{or_of(four(0), _mm256_and_si256(load256(in.dense), load256(valid))),
-                    or_of(four(4), _mm256_and_si256(load256(in.dense + 32), load256(valid + 32)))};
+    const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(s.pair[0]), s.pair[1], 1);
+    const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(s.pair[2]), s.pair[3], 1);
+    const Bytes64 x{or_of(low, _mm256_and_si256(load256(in.dense), load256(valid))),
+                    or_of(high, _mm256_and_si256(load256(in.dense + 32), load256(valid + 32)))};
     in.dense += 8 * dense;
-    in.masks += sparse;
-    in.bytes = at;
     return x;
   }
 
-  /// Zigzag residuals below 256 as bytes, [v0 v2 v1 v5 v4 v3].
+  /// Residuals of at most eight planes as bytes, [v0 v2 v1 v5 v4 v3].
   __attribute__((always_inline)) static Bytes64 read_mixed(In& in, int dense, int sparse) {
     const Bytes64 z = mixed_of_planes(read_planes(in, dense, sparse));
     return {signed_bytes(z.a), signed_bytes(z.b)};
   }
 
-  __attribute__((noinline)) static Block64 get_wide(In& in, int dense, int sparse) {
-    Block64 r;
-    for (auto& v : r.v) v = _mm256_setzero_si256();
-    const int w = dense + sparse;
-    for (int g = 0; 8 * g < w; ++g) {
-      const int planes_here = w - 8 * g < 8 ? w - 8 * g : 8;
-      const int dense_here = dense - 8 * g < 0 ? 0 : dense - 8 * g < planes_here ? dense - 8 * g : planes_here;
-      const Bytes64 c = columns_of_mixed(mixed_of_planes(read_planes(in, dense_here, planes_here - dense_here)));
-      for (int k = 0; k < 8; ++k) {
-        const __m256i byte =
-            _mm256_and_si256(_mm256_srli_epi32(k < 4 ? c.a : c.b, 8 * (k % 4)), _mm256_set1_epi32(255));
-        r.v[k] = or_of(r.v[k], _mm256_slli_epi32(byte, 8 * g));
-      }
-    }
-    for (auto& v : r.v) {
-      const __m256i sign = _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_and_si256(v, _mm256_set1_epi32(1)));
-      v = _mm256_xor_si256(_mm256_srli_epi32(v, 1), sign);
-    }
-    return r;
+  struct Got {
+    Block64 block;
+    In in;
+  };
+
+  static Bytes64 read_group(In& in, int dense, int sparse, int g) {
+    const int dense_here = below(dense, g);
+    return columns_of_mixed(mixed_of_planes(read_planes(in, dense_here, below(dense + sparse, g) - dense_here)));
   }
 
-  static Block64 get(In& in, int dense, int sparse) {
-    if (__builtin_expect(dense + sparse > 8, 0)) return get_wide(in, dense, sparse);
+  /// Four columns of 16-bit numbers from their low and high bytes: even ones, odd ones.
+  static void split16(__m256i low, __m256i high, __m256i& even, __m256i& odd) {
+    const __m256i low_bytes = _mm256_set1_epi16(255);
+    even = or_of(_mm256_and_si256(low, low_bytes), _mm256_slli_epi16(high, 8));
+    odd = or_of(_mm256_srli_epi16(low, 8), _mm256_andnot_si256(low_bytes, high));
+  }
+
+  static __m256i unzigzag16(__m256i v) {
+    const __m256i sign = _mm256_sub_epi16(_mm256_setzero_si256(), _mm256_and_si256(v, _mm256_set1_epi16(1)));
+    return _mm256_xor_si256(_mm256_srli_epi16(v, 1), sign);
+  }
+
+  __attribute__((noinline)) static Got get_wide(In in, int dense, int sparse) {
+    const Bytes64 c[2] = {read_group(in, dense, sparse, 0), read_group(in, dense, sparse, 1)};
+    __m256i pair[4];
+    split16(c[0].a, c[1].a, pair[0], pair[1]);
+    split16(c[0].b, c[1].b, pair[2], pair[3]);
+    Got got{{}, in};
+    __m256i* v = got.block.v;
+    if (__builtin_expect(dense + sparse <= 16, 1)) {
+      for (int k = 0; k < 4; ++k) {
+        const __m256i p = unzigzag16(pair[k]);
+        v[k / 2 * 4 + k % 2] = _mm256_srai_epi32(_mm256_slli_epi32(p, 16), 16);
+        v[k / 2 * 4 + k % 2 + 2] = _mm256_srai_epi32(p, 16);
+      }
+      return got;
+    }
+    const Bytes64 u[2] = {read_group(got.in, dense, sparse, 2), read_group(got.in, dense, sparse, 3)};
+    __m256i upper[4];
+    split16(u[0].a, u[1].a, upper[0], upper[1]);
+    split16(u[0].b, u[1].b, upper[2], upper[3]);
+    for (int k = 0; k < 4; ++k) {
+      v[k / 2 * 4 + k % 2] = _mm256_blend_epi16(pair[k], _mm256_slli_epi32(upper[k], 16), 0xAA);
+      v[k / 2 * 4 + k % 2 + 2] = _mm256_blend_epi16(_mm256_srli_epi32(pair[k], 16), upper[k], 0xAA);
+    }
+    for (int k = 0; k < 8; ++k) {
+      const __m256i sign = _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_and_si256(v[k], _mm256_set1_epi32(1)));
+      v[k] = _mm256_xor_si256(_mm256_srli_epi32(v[k], 1), sign);
+    }
+    return got;
+  }
+
+  __attribute__((always_inline)) static Block64 get(In& in, int dense, int sparse) {
+    if (__builtin_expect(dense + sparse > 8, 0)) {
+      const Got got = get_wide(in, dense, sparse);
+      in = got.in;
+      return got.block;
+    }
     const Bytes64 c = columns_of_mixed(read_mixed(in, dense, sparse));
     Block64 r;
     for (int k = 0; k < 8; ++k) r.v[k] = _mm256_srai_epi32(_mm256_slli_epi32(k < 4 ? c.a : c.b, 24 - 8 * (k % 4)), 24);
@@ -286,13 +319,16 @@ struct Avx2 : Avx2Base {
       return _mm256_add_epi32(v, _mm256_shuffle_epi32(_mm256_permute2x128_si256(v, v, 0x08), 0xFF));
     }
 
-    void next(In& in, int dense, int sparse, std::int32_t* q) {
+    /// Hands the next 64 integers to `sink`, in eight registers.
+    template <class Sink>
+    __attribute__((always_inline)) void next(In& in, int dense, int sparse, Sink sink) {
       if (P != Predictor::second && dense + sparse == 0) {
-        for (int k = 0; k < 8; ++k) store256(q + 8 * k, last);
+        for (int k = 0; k < 8; ++k) sink.put(k, last);
         return;
       }
-      if (P == Predictor::first && __builtin_expect(dense + sparse <= 8, 1)) return next_narrow(in, dense, sparse, q);
+      if (P != Predictor::none && __builtin_expect(dense + sparse <= 8, 1)) return next_narrow(in, dense, sparse, sink);
       const Block64 r = get(in, dense, sparse);
+#pragma GCC unroll 8
       for (int k = 0; k < 8; ++k) {
         __m256i v = r.v[k];
         if constexpr (P == Predictor::second) {
@@ -301,31 +337,64 @@ struct Avx2 : Avx2Base {
         }
         v = P == Predictor::none ? _mm256_add_epi32(v, last) : _mm256_add_epi32(prefix(v), last);
         if constexpr (P != Predictor::none) last = top(v);
-        store256(q + 8 * k, v);
+        sink.put(k, v);
       }
     }
 
-    /// 8 prefix sums are two products of bytes with triangles of ones; the bytes come back from memory as broadcasts.
-    __attribute__((always_inline)) void next_narrow(In& in, int dense, int sparse, std::int32_t* q) {
+    /// 8 sums (or sums of sums) are two products of bytes with tables; the bytes come back from memory as broadcasts.
+    template <class Sink>
+    __attribute__((always_inline)) void next_narrow(In& in, int dense, int sparse, Sink sink) {
       alignas(32) std::int32_t four[16];
       const Bytes64 quads = quads_of_mixed(read_mixed(in, dense, sparse));
       store256(four, quads.a);
       store256(four + 8, quads.b);
-      asm volatile("" ::: "memory");
-      const __m256i low = load256(tables.triangle[0]);
-      const __m256i high = load256(tables.triangle[1]);
+      asm volatile("" : "+m"(four));
+      const auto& table = P == Predictor::first ? tables.triangle : tables.wedge;
       const __m256i ones = _mm256_set1_epi16(1);
 #pragma GCC unroll 8
       for (int k = 0; k < 8; ++k) {
         const int at = k / 4 * 8 + k % 4;
-        const __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(low, _mm256_set1_epi32(four[at])),
-                                               _mm256_maddubs_epi16(high, _mm256_set1_epi32(four[at + 4])));
-        const __m256i sums = _mm256_madd_epi16(pairs, ones);
-        store256(q + 8 * k, _mm256_add_epi32(sums, last));
-        last = _mm256_add_epi32(last, top(sums));
+        const __m256i pairs =
+            _mm256_add_epi16(_mm256_maddubs_epi16(load256(table[0]), _mm256_set1_epi32(four[at])),
+                             _mm256_maddubs_epi16(load256(table[1]), _mm256_set1_epi32(four[at + 4])));
+        const __m256i a = _mm256_madd_epi16(pairs, ones);
+        // Only the additions to last and slope wait for the eight values before.
+        if constexpr (P == Predictor::first) {
+          sink.put(k, _mm256_add_epi32(a, last));
+          last = _mm256_add_epi32(last, top(a));
+        } else {
+          const __m256i steps = _mm256_setr_epi32(1, 2, 3, 4, 5, 6, 7, 8);
+          const __m256i end = top(a);
+          sink.put(k, _mm256_add_epi32(_mm256_add_epi32(a, last), _mm256_mullo_epi32(slope, steps)));
+          last = _mm256_add_epi32(last, _mm256_add_epi32(end, _mm256_slli_epi32(slope, 3)));
+          const __m256i before_end = _mm256_permutevar8x32_epi32(a, _mm256_set1_epi32(6));
+          slope = _mm256_add_epi32(slope, _mm256_sub_epi32(end, before_end));
+        }
       }
     }
+    void next(In& in, int dense, int sparse, std::int32_t* q) { next(in, dense, sparse, ToIntegers{q}); }
   };
+
+  struct ToIntegers {
+    std::int32_t* q;
+    void put(int k, __m256i v) const { store256(q + 8 * k, v); }
+  };
+  /// Straight to f32 elements, without a detour over integers in memory.
+  template <bool Stream>
+  struct ToF32 {
+    float* y;
+    __m256 step;
+    static ToF32 begin(const Params& p, void* y) { return {static_cast<float*>(y), _mm256_set1_ps(p.step32)}; }
+    [[nodiscard]] ToF32 block(int b) const {
+      if constexpr (!Stream) {
+        const float* ahead = y + 64 * b + 512;
+        for (int i = 0; i < 64; i += 16) __builtin_prefetch(ahead + i, 1);
+      }
+      return {y + 64 * b, step};
+    }
+    void put(int k, __m256i v) const { stream_or_store(y + 8 * k, _mm256_mul_ps(_mm256_cvtepi32_ps(v), step), Stream); }
+  };
+  static bool direct(const Params& p) { return elements_of(p) == Elements::f32 && p.narrow_value; }
 
   // ------------------------------------------------------------------------------------------- sums of blocks
 
@@ -348,7 +417,7 @@ struct Avx2 : Avx2Base {
     return {dense + sparse, dense};
   }
 
-  static Split add_block(In& a, int da, int sa, In& b, int db, int sb, Out& o) {
+  __attribute__((always_inline)) static Split add_block(In& a, int da, int sa, In& b, int db, int sb, Out& o) {
     const int wa = da + sa;
     const int wb = db + sb;
     if (wa == 0 && wb == 0) return {0, 0};
@@ -365,20 +434,22 @@ struct Avx2 : Avx2Base {
         o, planes_of_mixed({zigzag_bytes(_mm256_add_epi8(x.a, y.a)), zigzag_bytes(_mm256_add_epi8(x.b, y.b))}));
   }
 
+  static std::uint64_t spread(std::uint8_t mask) { return _pdep_u64(mask, 0x0101010101010101ULL) * 255; }
+
   /// One sparse plane: its mask and its non-zero bytes.
   static void put_plane(Out& o, std::uint64_t plane) {
     const __m128i bytes = _mm_cvtsi64_si128(static_cast<long long>(plane));
     const auto zeros = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_setzero_si128())));
     const auto mask = static_cast<std::uint8_t>(~zeros);
     *o.masks++ = mask;
-    store64(o.bytes, _mm_shuffle_epi8(bytes, load64(compress_shuffles.of(mask))));
-    o.bytes += _mm_popcnt_u64(mask);
+    store(o.bytes, _pext_u64(plane, spread(mask)));
+    o.bytes += _mm_popcnt_u32(mask);
   }
   static std::uint64_t get_plane(In& in) {
     const std::uint8_t mask = *in.masks++;
-    const __m128i plane = _mm_shuffle_epi8(load64(in.bytes), load64(expand_shuffles.of(mask)));
-    in.bytes += _mm_popcnt_u64(mask);
-    return static_cast<std::uint64_t>(_mm_cvtsi128_si64(plane));
+    const std::uint64_t plane = _pdep_u64(load<std::uint64_t>(in.bytes), spread(mask));
+    in.bytes += _mm_popcnt_u32(mask);
+    return plane;
   }
 };
 
