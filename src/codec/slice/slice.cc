@@ -36,17 +36,27 @@ class Cursor {
   Cursor(const Payload& p, std::size_t first) : bytes_(p.bytes), chunk_(first), at_(table_bytes(p.count)) {
     for (std::size_t c = 0; c < first; ++c) at_ += chunk_size(bytes_, c);
   }
+  /// Valid until the next call.
   ChunkBytes next() {
     const std::size_t size = chunk_size(bytes_, chunk_++);
     const ChunkBytes b{bytes_.data() + at_, size, bytes_.size() - at_ - size};
     at_ += size;
-    return b;
+    return b.readable >= read_slack ? b : padded(b);
   }
 
  private:
+  /// Kernels may read a little past a chunk. At the end of a payload they get a copy, else they would have to do
+  /// without their fast path: many chunks are 4 bytes long, so that is not only the last one.
+  ChunkBytes padded(ChunkBytes b) {
+    tail_.assign(b.size + read_slack, 0);
+    std::memcpy(tail_.data(), b.data, b.size);
+    return {tail_.data(), b.size, read_slack};
+  }
+
   Bytes bytes_;
   std::size_t chunk_;
   std::size_t at_;
+  std::vector<std::uint8_t> tail_;
 };
 
 /// Writes chunks one after another into [begin, end), through a scratch chunk where a kernel might write past the end.
