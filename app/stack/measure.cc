@@ -270,7 +270,7 @@ void plain_ring(Transport& t, ConstArray send, MutArray recv, Op op) {
   const auto me = static_cast<std::size_t>(t.rank());
   const std::size_t element = size_of(send.dtype);
   auto* data = static_cast<std::uint8_t*>(recv.data);
-  std::memcpy(data, send.data, send.bytes());
+  if (send.count > 0) std::memcpy(data, send.data, send.bytes());
   const auto begin = [&](std::size_t block) { return send.count * (block % n) / n; };
   const auto size = [&](std::size_t block) { return send.count * (block % n + 1) / n - begin(block); };
   std::vector<std::uint8_t> arrived((send.count / n + 1) * element);
