@@ -72,11 +72,10 @@ struct Narrow {
   }
 };
 
-/// x * inverse rounded to the nearest integer, held in the low bits of a float: 1.5 * 2^23 + q.
-constexpr float magic32 = 12582912.0F;
-constexpr int magic32_bits = 0x4B400000;
-constexpr double magic64 = 6755399441055744.0;
-constexpr long long magic64_bits = 0x4338000000000000LL;
+/// x * inverse rounded to the nearest integer, held in the low bits of a float: 2^23 + 2^qbits + q. In the allowed
+/// window all bits above the lowest qbits + 1 are those of 2^23. For doubles the same with 2^52.
+constexpr int floor32 = 0x4B000000;
+constexpr long long floor64 = 0x4330000000000000LL;
 
 inline __m256 abs_of(__m256 v) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), v); }
 inline __m256d abs_of(__m256d v) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), v); }
@@ -85,30 +84,28 @@ template <Elements E>
 struct Quantiser32 {
   static constexpr int lanes = 8;
   using Error = __m256;
-  __m256 inverse, step, bound;
-  __m256i origin, offset_of_zero;
+  __m256 inverse, step, bound, origin;
   __m128i window;
   explicit Quantiser32(const Params& p)
       : inverse(_mm256_set1_ps(p.inverse32)),
         step(_mm256_set1_ps(p.step32)),
         bound(_mm256_set1_ps(p.bound32)),
-        origin(_mm256_set1_epi32(magic32_bits - (1 << p.grid.qbits))),
-        offset_of_zero(_mm256_set1_epi32(1 << p.grid.qbits)),
+        origin(_mm256_castsi256_ps(_mm256_set1_epi32(floor32 + (1 << p.grid.qbits)))),
         window(_mm_cvtsi32_si128(p.grid.qbits + 1)) {}
 
-  /// q as an offset into the allowed window (any bit above it: out of range, or not finite), and the decoder's error.
-  void one(const void* x, int i, __m256i& offset, __m256& error) const {
+  /// q with its bias; bits that `outside` must not have above the window; and the decoder's error.
+  void one(const void* x, int i, __m256i& q, __m256i& outside, __m256& error) const {
     const __m256 a = Narrow<E>::load8(x, i);
-    const __m256 t = _mm256_fmadd_ps(a, inverse, _mm256_set1_ps(magic32));
-    const __m256 r = _mm256_sub_ps(t, _mm256_set1_ps(magic32));
-    error = abs_of(_mm256_sub_ps(a, Narrow<E>::rounded(_mm256_mul_ps(r, step))));
-    offset = _mm256_sub_epi32(_mm256_castps_si256(t), origin);
+    const __m256 t = _mm256_fmadd_ps(a, inverse, origin);
+    error = abs_of(_mm256_sub_ps(a, Narrow<E>::rounded(_mm256_mul_ps(_mm256_sub_ps(t, origin), step))));
+    q = _mm256_castps_si256(t);
+    outside = _mm256_or_si256(outside, _mm256_xor_si256(q, _mm256_set1_epi32(floor32)));
   }
-  void put(std::int32_t* q, __m256i offset) const { store256(q, _mm256_sub_epi32(offset, offset_of_zero)); }
+  static void put(std::int32_t* to, __m256i q) { store256(to, q); }
   static __m256 none() { return _mm256_setzero_ps(); }
   static __m256 larger(__m256 a, __m256 b) { return _mm256_max_ps(a, b); }
-  [[nodiscard]] unsigned bad(__m256i offset, __m256 error) const {
-    const __m256i inside = _mm256_cmpeq_epi32(_mm256_srl_epi32(offset, window), _mm256_setzero_si256());
+  [[nodiscard]] unsigned bad(__m256i outside, __m256 error) const {
+    const __m256i inside = _mm256_cmpeq_epi32(_mm256_srl_epi32(outside, window), _mm256_setzero_si256());
     return static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(inside)) ^ 255) |
            static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(error, bound, _CMP_NLE_UQ)));
   }
@@ -117,57 +114,53 @@ struct Quantiser32 {
 struct Quantiser64 {
   static constexpr int lanes = 4;
   using Error = __m256d;
-  __m256d inverse, step, bound;
-  __m256i origin;
+  __m256d inverse, step, bound, origin;
   __m128i window;
-  int qbits;
   explicit Quantiser64(const Params& p)
       : inverse(_mm256_set1_pd(p.inverse64)),
         step(_mm256_set1_pd(p.grid.step)),
         bound(_mm256_set1_pd(p.grid.bound)),
-        origin(_mm256_set1_epi64x(magic64_bits - (1LL << p.grid.qbits))),
-        window(_mm_cvtsi32_si128(p.grid.qbits + 1)),
-        qbits(p.grid.qbits) {}
+        origin(_mm256_castsi256_pd(_mm256_set1_epi64x(floor64 + (1LL << p.grid.qbits)))),
+        window(_mm_cvtsi32_si128(p.grid.qbits + 1)) {}
 
-  void one(const void* x, int i, __m256i& offset, __m256d& error) const {
+  void one(const void* x, int i, __m256i& q, __m256i& outside, __m256d& error) const {
     const __m256d a = _mm256_loadu_pd(static_cast<const double*>(x) + i);
-    const __m256d t = _mm256_fmadd_pd(a, inverse, _mm256_set1_pd(magic64));
-    const __m256d r = _mm256_sub_pd(t, _mm256_set1_pd(magic64));
-    error = abs_of(_mm256_sub_pd(a, _mm256_mul_pd(r, step)));
-    offset = _mm256_sub_epi64(_mm256_castpd_si256(t), origin);
+    const __m256d t = _mm256_fmadd_pd(a, inverse, origin);
+    error = abs_of(_mm256_sub_pd(a, _mm256_mul_pd(_mm256_sub_pd(t, origin), step)));
+    q = _mm256_castpd_si256(t);
+    outside = _mm256_or_si256(outside, _mm256_xor_si256(q, _mm256_set1_epi64x(floor64)));
   }
-  void put(std::int32_t* q, __m256i offset) const {
-    const __m256i low = _mm256_permutevar8x32_epi32(offset, _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6));
-    _mm_store_si128(reinterpret_cast<__m128i*>(q),
-                    _mm_sub_epi32(_mm256_castsi256_si128(low), _mm_set1_epi32(static_cast<int>(1U << qbits))));
+  /// The low halves: that of floor64 is zero.
+  static void put(std::int32_t* to, __m256i q) {
+    const __m256i low = _mm256_permutevar8x32_epi32(q, _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6));
+    _mm_store_si128(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(low));
   }
   static __m256d none() { return _mm256_setzero_pd(); }
   static __m256d larger(__m256d a, __m256d b) { return _mm256_max_pd(a, b); }
-  [[nodiscard]] unsigned bad(__m256i offset, __m256d error) const {
-    const __m256i inside = _mm256_cmpeq_epi64(_mm256_srl_epi64(offset, window), _mm256_setzero_si256());
+  [[nodiscard]] unsigned bad(__m256i outside, __m256d error) const {
+    const __m256i inside = _mm256_cmpeq_epi64(_mm256_srl_epi64(outside, window), _mm256_setzero_si256());
     return static_cast<unsigned>(_mm256_movemask_pd(_mm256_castsi256_pd(inside)) ^ 15) |
            static_cast<unsigned>(_mm256_movemask_pd(_mm256_cmp_pd(error, bound, _CMP_NLE_UQ)));
   }
 };
 
 /// A chunk's integers; false if any value is an exception. Errors of values that are not finite get lost in the
-/// maximum, but their offsets do not.
+/// maximum, but their bits outside the window do not.
 template <class Q>
-bool quantise_all(const Q& k, const void* x, std::int32_t* q) {
-  __m256i offsets[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+bool quantise_all(const Q& k, const void* x, std::int32_t* to) {
+  __m256i outside[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
   typename Q::Error errors[2] = {Q::none(), Q::none()};
   for (int i = 0; i < chunk_values; i += 4 * Q::lanes) {
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) {
-      __m256i offset;
+      __m256i q;
       typename Q::Error error;
-      k.one(x, i + j * Q::lanes, offset, error);
-      k.put(q + i + j * Q::lanes, offset);
-      offsets[j % 2] = _mm256_or_si256(offsets[j % 2], offset);
+      k.one(x, i + j * Q::lanes, q, outside[j % 2], error);
+      Q::put(to + i + j * Q::lanes, q);
       errors[j % 2] = Q::larger(errors[j % 2], error);
     }
   }
-  return k.bad(_mm256_or_si256(offsets[0], offsets[1]), Q::larger(errors[0], errors[1])) == 0;
+  return k.bad(_mm256_or_si256(outside[0], outside[1]), Q::larger(errors[0], errors[1])) == 0;
 }
 
 template <class Q>
@@ -175,10 +168,11 @@ void quantise_marks(const Q& k, const void* x, std::uint64_t* marks) {
   for (int b = 0; b < chunk_blocks; ++b) {
     marks[b] = 0;
     for (int i = 0; i < block_values; i += Q::lanes) {
-      __m256i offset;
+      __m256i q;
+      __m256i outside = _mm256_setzero_si256();
       typename Q::Error error;
-      k.one(x, block_values * b + i, offset, error);
-      marks[b] |= std::uint64_t{k.bad(offset, error)} << i;
+      k.one(x, block_values * b + i, q, outside, error);
+      marks[b] |= std::uint64_t{k.bad(outside, error)} << i;
     }
   }
 }
@@ -230,6 +224,12 @@ inline __m256i lanes64(std::uint64_t bits) {
 /// Everything of the policy but the plane coder.
 struct Avx2Base {
   using R = Block64;
+
+  /// What quantise() leaves in the integers beside q: the residuals do not notice, and it saves an operation a value.
+  static std::int32_t bias(const Params& p) {
+    if (p.shape.exact_only) return 0;
+    return (p.shape.element_bytes == 8 ? 0 : floor32) + (1 << p.grid.qbits);
+  }
 
   static bool quantise(const Params& p, const void* x, std::int32_t* q) {
     const FlushSubnormals guard;
@@ -302,11 +302,13 @@ struct Avx2Base {
     return true;
   }
 
-  static std::int32_t mean(const std::int32_t* q) {
+  /// The sampled mean of q, biased as they are.
+  static std::int32_t mean(const std::int32_t* q, std::int32_t bias) {
     __m256i sum = _mm256_setzero_si256();
     for (const int b : {4, 12, 20, 28})
       for (int k = 0; k < 8; ++k) sum = _mm256_add_epi32(sum, load256(q + 64 * b + 8 * k));
-    return static_cast<std::int32_t>(static_cast<unsigned>(lane_sum(sum)) + 128U) >> 8;
+    const auto unbiased = static_cast<std::uint32_t>(lane_sum(sum)) - (static_cast<std::uint32_t>(bias) << 8);
+    return (static_cast<std::int32_t>(unbiased + 128) >> 8) + bias;
   }
 
   template <Predictor P>
@@ -340,10 +342,10 @@ struct Avx2Base {
     return bit_widths(or_of(_mm256_permute2x128_si256(low, high, 0x20), _mm256_permute2x128_si256(low, high, 0x31)));
   }
 
-  static Choice<std::int32_t> choose(Integers& q) {
-    const std::int32_t m = mean(q.q);
+  static Choice<std::int32_t> choose(const Integers& q, std::int32_t bias) {
+    const std::int32_t m = mean(q.q, bias);
     __m256i widths[3] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
-    for (const int b : {4, 12, 20, 28}) {
+    for (const int b : {4, 20}) {
       const std::int32_t* at = q.q + 64 * b;
       widths[0] = _mm256_add_epi32(widths[0], group_widths(residual<Predictor::none>(at, m)));
       widths[1] = _mm256_add_epi32(widths[1], group_widths(residual<Predictor::first>(at, 0)));
@@ -463,21 +465,9 @@ struct Avx2Base {
 
   // ------------------------------------------------------------------------------------------- tables of codes
 
-  /// Distinct codes in order of appearance, and the bits of every block's index (five words: more than 16 overflow).
-  static int index_codes(const std::uint8_t* codes, std::uint8_t* dictionary, std::uint32_t* planes) {
-    const __m256i all = load256(codes);
-    std::uint32_t left = ~0U;
-    int k = 0;
-    while (left != 0) {
-      const std::uint8_t code = codes[_tzcnt_u32(left)];
-      const auto same = static_cast<std::uint32_t>(
-          _mm256_movemask_epi8(_mm256_cmpeq_epi8(all, _mm256_set1_epi8(static_cast<char>(code)))));
-      dictionary[k] = code;
-      for (int j = 0; j < 5; ++j) planes[j] |= (k >> j & 1) != 0 ? same : 0;
-      ++k;
-      left &= ~same;
-    }
-    return k;
+  static std::uint32_t equal_codes(const std::uint8_t* codes, std::uint8_t code) {
+    return static_cast<std::uint32_t>(
+        _mm256_movemask_epi8(_mm256_cmpeq_epi8(load256(codes), _mm256_set1_epi8(static_cast<char>(code)))));
   }
 
   static bool split_codes(const std::uint8_t* codes, std::uint8_t* dense, std::uint8_t* sparse, std::size_t& dense_sum,

@@ -460,20 +460,9 @@ struct Avx512Base {
 
   // ------------------------------------------------------------------------------------------- tables of codes
 
-  /// Distinct codes in order of appearance, and the bits of every block's index (five words: more than 16 overflow).
-  static int index_codes(const std::uint8_t* codes, std::uint8_t* dictionary, std::uint32_t* planes) {
-    const __m256i all = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes));
-    std::uint32_t left = ~0U;
-    int k = 0;
-    while (left != 0) {
-      const std::uint8_t code = codes[_tzcnt_u32(left)];
-      const std::uint32_t same = _mm256_cmpeq_epi8_mask(all, _mm256_set1_epi8(static_cast<char>(code)));
-      dictionary[k] = code;
-      for (int j = 0; j < 5; ++j) planes[j] |= (k >> j & 1) != 0 ? same : 0;
-      ++k;
-      left &= ~same;
-    }
-    return k;
+  static std::uint32_t equal_codes(const std::uint8_t* codes, std::uint8_t code) {
+    return _mm256_cmpeq_epi8_mask(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes)),
+                                  _mm256_set1_epi8(static_cast<char>(code)));
   }
 
   static bool split_codes(const std::uint8_t* codes, std::uint8_t* dense, std::uint8_t* sparse, std::size_t& dense_sum,

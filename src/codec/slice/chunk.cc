@@ -118,12 +118,13 @@ class Writer {
     word.long_base = !Word::fits(base);
     word.base = word.long_base ? 0 : static_cast<std::int32_t>(base);
     word.has_fill = fill_blocks != 0;
-    Buffer dictionary;
+    Buffer dictionary(codes.begin(), codes.end());
+    std::sort(dictionary.begin(), dictionary.end());
+    dictionary.erase(std::unique(dictionary.begin(), dictionary.end()), dictionary.end());
     std::array<std::uint32_t, 8> index{};
     for (std::size_t b = 0; b < codes.size(); ++b) {
-      auto it = std::find(dictionary.begin(), dictionary.end(), codes[b]);
+      const auto it = std::find(dictionary.begin(), dictionary.end(), codes[b]);
       const auto k = static_cast<unsigned>(it - dictionary.begin());
-      if (it == dictionary.end()) dictionary.push_back(codes[b]);
       for (unsigned j = 0; j < index.size(); ++j) index[j] |= (k >> j & 1) << b;
     }
     word.index_planes = index_planes_for(static_cast<int>(dictionary.size()));

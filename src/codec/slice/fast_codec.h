@@ -41,6 +41,33 @@ struct Fill {
   std::uint64_t marks[chunk_blocks];
 };
 
+/// Row c has bit c set: the OR of rows is a set of codes, without a chain of dependent look-ups.
+struct CodeSets {
+  alignas(32) std::uint64_t row[256][4];
+  constexpr CodeSets() : row() {
+    for (unsigned c = 0; c < 256; ++c) row[c][c / 64] = std::uint64_t{1} << (c % 64);
+  }
+};
+constexpr CodeSets code_sets;
+
+/// Distinct codes in ascending order, and the bits of every block's index (five words: more than 16 codes overflow).
+template <class V>
+int index_codes(const std::uint8_t* codes, std::uint8_t* dictionary, std::uint32_t* planes) {
+  std::uint64_t present[4] = {};
+  for (int b = 0; b < chunk_blocks; ++b)
+    for (int i = 0; i < 4; ++i) present[i] |= code_sets.row[codes[b]][i];
+  int k = 0;
+  for (int i = 0; i < 4; ++i)
+    for (std::uint64_t m = present[i]; m != 0; m &= m - 1) {
+      const auto code = static_cast<std::uint8_t>(64 * i + __builtin_ctzll(m));
+      const std::uint32_t same = V::equal_codes(codes, code);
+      dictionary[k] = code;
+      for (int j = 0; j < 5; ++j) planes[j] |= same & (0U - static_cast<std::uint32_t>(k >> j & 1));
+      ++k;
+    }
+  return k;
+}
+
 /// Collects codes and sections, then puts the chunk together.
 struct Writer {
   alignas(64) std::uint8_t codes[64];
@@ -82,7 +109,7 @@ struct Writer {
     }
     std::uint8_t dictionary[chunk_blocks + 1];
     std::uint32_t planes[8] = {};
-    const int k = V::index_codes(codes, dictionary, planes);
+    const int k = index_codes<V>(codes, dictionary, planes);
     word.index_planes = index_planes_for(k);
     if (word.index_planes == Word::plain_codes) {
       std::memcpy(p, codes, chunk_blocks);
