@@ -45,7 +45,7 @@ Report allgather(ConstArray send, MutArray recv, Communicator& comm, const Optio
     if (!in_place && send.count != 0) std::memcpy(results[me].data, send.data, send.bytes());
     program.result[me] = false;
   }
-  const Layout layout(counts, call.segment_values(agreed, send.dtype));
+  const Layout layout(counts, call.segment_values(agreed, send.dtype, counts));
   return call.finish(Pipeline(comm, program, layout, kernel, call.report()).run());
 }
 

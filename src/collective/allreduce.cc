@@ -58,7 +58,7 @@ Report allreduce(ConstArray send, MutArray recv, Op op, Communicator& comm, cons
   }
   const Budget budget = call.decide(op, send, agreed);
   const auto shares = even_shares(send.count, comm.size());
-  const Layout layout(shares, call.segment_values(agreed, send.dtype));
+  const Layout layout(shares, call.segment_values(agreed, send.dtype, shares));
   if (budget.route == Route::on_grid) {
     const auto divisor = static_cast<std::uint32_t>(op == Op::average ? comm.size() : 1);
     return call.finish(on_grid(send, recv, layout, shares, budget.grid, divisor, comm, call));

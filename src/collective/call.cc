@@ -9,9 +9,11 @@
 namespace laconic {
 namespace {
 
-// About 256 KiB: small enough to stay in the second-level cache and to keep the wire busy from early on, large enough
-// that a message costs little beside its bytes.
-constexpr std::size_t default_segment_bytes = std::size_t{256} << 10;
+// A block travels in about this many segments: enough to keep the wire busy from early on and to have little left to
+// decode at the end. Within limits: a message must cost little beside its bytes, and need not be larger than that.
+constexpr std::size_t segments_per_block = 16;
+constexpr std::size_t least_segment_bytes = std::size_t{128} << 10;
+constexpr std::size_t most_segment_bytes = std::size_t{1} << 20;
 
 constexpr int most_threads = 1024;
 
@@ -112,8 +114,10 @@ void Call::note(const Budget& budget) {
   if (budget.fallback != nullptr) report_.stats.add_fallback(budget.fallback);
 }
 
-std::size_t Call::segment_values(const Agreement& agreed, DType dtype) const {
-  const std::size_t wish = agreed.segment_values != 0 ? agreed.segment_values : default_segment_bytes / size_of(dtype);
+std::size_t Call::segment_values(const Agreement& agreed, DType dtype, const std::vector<std::size_t>& blocks) const {
+  const std::size_t largest = *std::max_element(blocks.begin(), blocks.end()) * size_of(dtype);
+  const std::size_t bytes = std::clamp(largest / segments_per_block, least_segment_bytes, most_segment_bytes);
+  const std::size_t wish = agreed.segment_values != 0 ? agreed.segment_values : bytes / size_of(dtype);
   const std::size_t chunks = (wish + frame::chunk_values - 1) / frame::chunk_values;
   return std::max<std::size_t>(chunks, 1) * frame::chunk_values;
 }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <optional>
+#include <vector>
 
 #include "collective/budget.h"
 #include "collective/communicator.h"
@@ -46,8 +48,9 @@ class Call {
   /// Puts a decision into the report.
   void note(const Budget& budget);
 
-  /// Elements of a segment: what was agreed, or the default for this dtype; whole chunks.
-  [[nodiscard]] std::size_t segment_values(const Agreement& agreed, DType dtype) const;
+  /// Elements of a segment, whole chunks: what was agreed, or what suits blocks of these numbers of elements.
+  [[nodiscard]] std::size_t segment_values(const Agreement& agreed, DType dtype,
+                                           const std::vector<std::size_t>& blocks) const;
 
   /// The exchange after the data; throws what any rank has to say. Then closes the books.
   Report finish(const std::optional<Failure>& failure);

@@ -60,7 +60,7 @@ Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_
   }
   const Budget budget = call.decide(op, send, agreed);
   const std::vector<std::size_t> shares(counts.begin(), counts.end());
-  const Layout layout(shares, call.segment_values(agreed, send.dtype));
+  const Layout layout(shares, call.segment_values(agreed, send.dtype, shares));
   if (budget.route == Route::on_grid) {
     const auto divisor = static_cast<std::uint32_t>(op == Op::average ? comm.size() : 1);
     return call.finish(on_grid(send, recv, shares, layout, budget.grid, divisor, comm, call));
