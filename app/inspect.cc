@@ -2,8 +2,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "codec/slice/slice.h"
 #include "command.h"
 #include "exit_code.h"
 #include "frame/frame.h"
@@ -18,7 +21,28 @@ struct Summary {
   std::vector<frame::Header> frames;
   double largest_bound = 0;
   std::uint64_t chunks = 0;
+  /// Chunks by how they are stored.
+  std::map<std::string, std::uint64_t> forms;
 };
+
+/// "constant", "first difference", ...
+std::string form_of(const slice::Word& word) {
+  static constexpr std::array kinds = {"", "constant", "raw", "fill value"};
+  static constexpr std::array predictors = {"no predictor", "first difference", "second difference"};
+  if (word.kind != slice::Kind::coded) return kinds[static_cast<std::size_t>(word.kind)];
+  return word.valid_codes() ? predictors[static_cast<std::size_t>(word.predictor)] : "unknown";
+}
+
+/// Counts the forms of a frame's chunks from the first word of each.
+void survey(const std::vector<std::uint8_t>& frame, const frame::Header& header, Summary& s) {
+  const std::uint8_t* table = frame.data() + frame::header_bytes;
+  std::size_t at = frame::header_bytes + slice::table_bytes(header.count);
+  for (std::uint64_t c = 0; c < header.chunks(); ++c) {
+    if (at + sizeof(std::uint32_t) > frame.size()) return;  // a chunk of no bytes: decoding it says what is wrong
+    ++s.forms[form_of(slice::Word::unpack(slice::load<std::uint32_t>(frame.data() + at)))];
+    at += std::size_t{4} * slice::load<std::uint16_t>(table + 2 * c);
+  }
+}
 
 Summary read_all(LczReader& in, bool show_progress) {
   Summary s;
@@ -29,6 +53,7 @@ Summary read_all(LczReader& in, bool show_progress) {
     s.frames.push_back(header);
     s.largest_bound = std::max(s.largest_bound, header.grid.bound);
     s.chunks += header.chunks();
+    survey(frame, header, s);
     progress.advance(header.count);
   }
   return s;
@@ -54,6 +79,7 @@ nlohmann::json to_json(const LczReader& in, const Summary& s) {
           {"ratio", raw / static_cast<double>(in.file_bytes())},
           {"absolute_bound", s.largest_bound},
           {"chunks", s.chunks},
+          {"chunk_forms", s.forms},
           {"frames", frames}};
 }
 
@@ -70,6 +96,9 @@ void print_text(const LczReader& in, const Summary& s) {
     fmt::print("  bound       {:g} for every value\n", s.largest_bound);
   }
   fmt::print("  frames      {}, {} chunks of up to {} values\n", s.frames.size(), s.chunks, frame::chunk_values);
+  for (const auto& [form, chunks] : s.forms)
+    fmt::print("    {:<18}  {:>8} ({:.1f} %)\n", form, chunks,
+               100 * static_cast<double>(chunks) / static_cast<double>(s.chunks));
   Table table({"frame", "values", "bytes", "ratio", "step", "bound", "operands"});
   constexpr std::size_t shown = 20;
   for (std::size_t i = 0; i < std::min(shown, s.frames.size()); ++i) {

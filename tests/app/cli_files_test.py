@@ -119,8 +119,16 @@ class RoundTrips(CommandTest):
         self.assertTrue(report["valid"])
         self.assertEqual(report["absolute_bound"], 0.5)
         self.assertEqual(sum(f["count"] for f in report["frames"]), 5000)
+        self.assertEqual(sum(report["chunk_forms"].values()), report["chunks"])
         text, _ = self.run_laconic("inspect", "x_50x100.f32.lcz")
         self.assertIn("50x100 of f32", text)
+
+    def test_inspect_counts_the_forms_of_chunks(self):
+        self.write("x.f32", floats([1.5] * 4096 + wave(2048)))
+        self.run_laconic("compress", "x.f32", "-b", "1e-3")
+        forms = self.json("inspect", "x.f32.lcz")["chunk_forms"]
+        self.assertEqual(forms.pop("constant"), 2)
+        self.assertEqual(list(forms.values()), [1])
 
     def test_quiet_says_nothing(self):
         self.write("x.f32", floats(wave(500)))
