@@ -7,7 +7,7 @@ namespace laconic::slice {
 
 enum class Target {
   scalar,    ///< the reference
-  portable,  ///< Highway, whatever vectors the compiler's baseline has (NEON on Arm)
+  portable,  ///< Highway's 128-bit vectors: NEON on Arm, SSSE3 on x86-64
   avx2,      ///< AVX2 + FMA + BMI2
   avx512,    ///< AVX-512 F, BW, DQ, VL, CD
   avx512x,   ///< and GFNI, VBMI, VBMI2, BITALG, VNNI (Ice Lake, Zen 4 and later)
