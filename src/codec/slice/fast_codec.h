@@ -451,8 +451,14 @@ struct FastCodec {
         get_blocks(c, V::template ToF32<false>::begin(p, y), fill);
         return true;
       }
-      if (reinterpret_cast<std::uintptr_t>(y) % 64 != 0) return false;
-      get_blocks(c, V::template ToF32<true>::begin(p, y), fill);
+      if (reinterpret_cast<std::uintptr_t>(y) % 64 == 0) {
+        get_blocks(c, V::template ToF32<true>::begin(p, y), fill);
+      } else {
+        // What malloc returns for large arrays is not aligned to a cache line.
+        alignas(64) float values[chunk_values];
+        get_blocks(c, V::template ToF32<false>::begin(p, values), fill);
+        V::stream_copy(static_cast<std::uint8_t*>(y), reinterpret_cast<const std::uint8_t*>(values), sizeof values);
+      }
       return true;
     }
     return false;
