@@ -56,7 +56,7 @@ constexpr std::size_t chunk_capacity(int element_bytes) {
 
 /// Element bits <-> integers in the order of the floats: negative ones have all bits below the sign inverted.
 constexpr std::int64_t order_flip(std::int64_t s, int element_bytes) {
-  return s < 0 ? s ^ ((std::int64_t{1} << (8 * element_bytes - 1)) - 1) : s;
+  return s < 0 ? s ^ static_cast<std::int64_t>((std::uint64_t{1} << (8 * element_bytes - 1)) - 1) : s;
 }
 template <class I>
 constexpr I order_map(std::uint64_t element, int element_bytes) {

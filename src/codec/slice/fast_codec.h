@@ -490,7 +490,7 @@ struct FastCodec {
         std::memcpy(y, padded, static_cast<std::size_t>(count * p.shape.element_bytes));
       }
     }
-    for (int b = 0; fill.blocks >> b != 0 && b < chunk_blocks; ++b)
+    for (int b = 0; b < chunk_blocks && fill.blocks >> b != 0; ++b)
       if (bit(fill.blocks, b)) V::put_fill(p, y, b, fill.marks[b], fill.value);
     return true;
   }
