@@ -7,6 +7,7 @@
  *   if (laconic_allreduce(LACONIC_IN_PLACE, image, n, LACONIC_F32, LACONIC_SUM, comm, &options) != LACONIC_OK)
  *     fprintf(stderr, "%s\n", laconic_last_error());
  */
+/* NOLINTBEGIN(modernize-*): this is C */
 #ifndef LACONIC_LACONIC_H
 #define LACONIC_LACONIC_H
 
@@ -141,3 +142,4 @@ int laconic_decompress(const void* stream, size_t size, void* data, size_t count
 #endif
 
 #endif
+/* NOLINTEND(modernize-*) */

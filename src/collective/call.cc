@@ -86,7 +86,7 @@ void Call::scan_operand(ConstArray operand) {
 }
 
 Agreement Call::agree(CountRule rule) {
-  const Agreement agreed = laconic::agree(comm_, proposal_, rule, report_);
+  Agreement agreed = laconic::agree(comm_, proposal_, rule, report_);
   confirm_ = agreed.confirm;
   return agreed;
 }
