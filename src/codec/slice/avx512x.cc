@@ -34,9 +34,11 @@ struct Tables {
   alignas(64) std::uint8_t triangle[4][64];       // byte 4g+t counts in the sums of lanes 4g+t and above
   alignas(64) std::uint8_t wedge[4][64];          // and as often as there are lanes from it on: sums of sums
   alignas(64) std::uint8_t from_packed16[2][64];  // low and high bytes of 16-bit packs, in from_packed's order
+  alignas(64) std::uint8_t lowest[9][64];         // all bits of the first n planes
   alignas(64) std::uint8_t interleave[2][64];     // low bytes (0..63) and high bytes (64..127) of 32 words each
 
-  constexpr Tables() : from_packed(), to_planes(), from_planes(), triangle(), wedge(), from_packed16(), interleave() {
+  constexpr Tables()
+      : from_packed(), to_planes(), from_planes(), triangle(), wedge(), from_packed16(), lowest(), interleave() {
     for (int g = 0; g < 8; ++g)
       for (int r = 0; r < 8; ++r) {
         const int v = g * 8 + (7 - r);
@@ -59,6 +61,8 @@ struct Tables {
         for (int high = 0; high < 2; ++high)
           from_packed16[high][g * 8 + r] = static_cast<std::uint8_t>(2 * word + high);
       }
+    for (int n = 0; n <= 8; ++n)
+      for (int i = 0; i < 8 * n; ++i) lowest[n][i] = 255;
     for (int half = 0; half < 2; ++half)
       for (int i = 0; i < 32; ++i) {
         interleave[half][2 * i] = static_cast<std::uint8_t>(32 * half + i);
@@ -104,11 +108,15 @@ inline __m512i transpose(__m512i rows) {
 struct Avx512x : Avx512Base {
   // ------------------------------------------------------------------------------------------- planes out
 
-  /// Bit r: plane r (byte r of `nonzero`) has at least 7 non-zero bytes.
-  static unsigned full_planes(std::uint64_t nonzero) {
-    const __m128i counts = _mm_popcnt_epi8(_mm_cvtsi64_si128(static_cast<long long>(nonzero)));
-    return static_cast<unsigned>(_mm_movepi8_mask(_mm_cmpgt_epi8(counts, _mm_set1_epi8(6))));
+  /// How many planes from the bottom have at least 7 non-zero bytes; byte r of `nonzero` tells those of plane r. A byte
+  /// of the complement with two bits or more keeps one when its lowest is cleared; bit 7 stops borrows between bytes.
+  static int full_planes(std::uint64_t nonzero) {
+    const std::uint64_t zero = ~nonzero;
+    const std::uint64_t sparse = ((zero | 0x8080808080808080ULL) - 0x0101010101010101ULL) & zero;
+    return static_cast<int>(_tzcnt_u64(sparse) / 8);
   }
+  /// How many planes there are: the last with a non-zero byte.
+  static int used_planes(std::uint64_t nonzero) { return static_cast<int>((71 - _lzcnt_u64(nonzero)) / 8); }
 
   /// Bytes whose value 8g+7-r stands at 8g+r, as eight planes.
   static __m512i planes(__m512i zigzag_bytes) {
@@ -116,19 +124,18 @@ struct Avx512x : Avx512Base {
   }
 
   static Split put_narrow(Out& o, __m512i plane) {
-    const unsigned used = _mm512_test_epi64_mask(plane, plane);
     const std::uint64_t nonzero = _mm512_test_epi8_mask(plane, plane);
-    const unsigned w = 32 - _lzcnt_u32(used);
-    const unsigned full = _tzcnt_u32(~full_planes(nonzero));
+    const int w = used_planes(nonzero);
+    const int full = full_planes(nonzero);
     const int d = narrow_splits.d[w][full];
     const std::uint64_t sparse = nonzero & ~_bzhi_u64(~std::uint64_t{0}, static_cast<unsigned>(8 * d));
     _mm512_storeu_si512(o.dense, plane);
     store(o.masks, sparse >> (8 * d & 63));
     _mm512_storeu_si512(o.bytes, _mm512_maskz_compress_epi8(sparse, plane));
     o.dense += 8 * d;
-    o.masks += static_cast<int>(w) - d;
+    o.masks += w - d;
     o.bytes += _mm_popcnt_u64(sparse);
-    return {static_cast<int>(w), d, narrow_splits.code[w][full]};
+    return {w, d, narrow_splits.code[w][full]};
   }
 
   static __m512i pack_low_bytes(const Block64& z) {
@@ -152,15 +159,13 @@ struct Avx512x : Avx512Base {
   template <int groups>
   static Put put_groups(Out o, const __m512i* plane) {
     std::uint64_t nonzero[groups];
-    unsigned used = 0;
-    unsigned full = 0;
+    int w = 0;
+    int d = 0;
     for (int g = 0; g < groups; ++g) {
       nonzero[g] = _mm512_test_epi8_mask(plane[g], plane[g]);
-      used |= static_cast<unsigned>(_mm512_test_epi64_mask(plane[g], plane[g])) << (8 * g);
-      full |= (full_planes(nonzero[g]) & 255U) << (8 * g);
+      w = nonzero[g] != 0 ? 8 * g + used_planes(nonzero[g]) : w;
+      d += d == 8 * g ? full_planes(nonzero[g]) : 0;
     }
-    const int w = 32 - static_cast<int>(_lzcnt_u32(used));
-    int d = static_cast<int>(_tzcnt_u32(~full));
     d = d > w ? w : d;
     if (w - d > 6) d = 2 * d < w ? 0 : w - 6;
     for (int g = 0; g < groups; ++g) {
@@ -227,9 +232,9 @@ struct Avx512x : Avx512Base {
   /// Up to eight planes as 64 bytes in value order.
   static __m512i read_planes(In& in, int dense, int sparse) {
     const std::uint64_t mask = _bzhi_u64(load<std::uint64_t>(in.masks), static_cast<unsigned>(8 * sparse));
-    const __m512i bytes = _mm512_maskz_expand_epi8(dense == 8 ? 0 : mask << (8 * dense), _mm512_loadu_si512(in.bytes));
-    const __m512i plane =
-        _mm512_or_si512(bytes, _mm512_maskz_loadu_epi64(static_cast<__mmask8>((1U << dense) - 1), in.dense));
+    // With eight dense planes there is no mask, so the shift by 64 that the & avoids does not matter.
+    const __m512i low = _mm512_and_si512(_mm512_loadu_si512(in.dense), _mm512_load_si512(tables.lowest[dense]));
+    const __m512i plane = _mm512_mask_expand_epi8(low, mask << (8 * dense & 63), _mm512_loadu_si512(in.bytes));
     in.dense += 8 * dense;
     in.masks += sparse;
     in.bytes += _mm_popcnt_u64(mask);
