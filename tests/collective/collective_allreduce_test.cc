@@ -6,6 +6,7 @@
 #include "collective/fields.h"
 #include "collective/reference.h"
 #include "collective/world.h"
+#include "core/half.h"
 
 namespace laconic {
 namespace {
@@ -220,6 +221,41 @@ TEST(AllreduceIntegers, SumModuloTheWordExactly) {
       std::uint32_t sum = 0;
       for (const auto& x : operands) sum += static_cast<std::uint32_t>(x[i]);
       ASSERT_EQ(run.results[0][i], static_cast<std::int32_t>(sum));
+    }
+  }
+}
+
+/// Half-precision operands of two ranks and more, as bits.
+std::vector<std::vector<std::uint16_t>> halves(DType dtype, int ranks, std::size_t count) {
+  std::vector<std::vector<std::uint16_t>> all;
+  for (int r = 0; r < ranks; ++r) {
+    all.emplace_back();
+    for (const float v : make<float>("smooth", count, r)) {
+      all.back().push_back(dtype == DType::f16 ? f16_of_f32(v) : bf16_of_f32(v));
+    }
+  }
+  return all;
+}
+
+TEST(AllreduceHalves, KeepTheBoundAndHalfAnUlp) {
+  constexpr std::size_t count = 20001;
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    const auto widen = [&](std::uint16_t v) { return dtype == DType::f16 ? f32_of_f16(v) : f32_of_bf16(v); };
+    for (const char* bound : {"5e-2", "lossless"}) {
+      const auto operands = halves(dtype, 3, count);
+      const auto run = world::run<std::uint16_t>(3, [&](int rank, Communicator& comm) {
+        std::vector<std::uint16_t> sum(count);
+        const Report report = allreduce({operands[static_cast<std::size_t>(rank)].data(), count, dtype},
+                                        {sum.data(), count, dtype}, Op::sum, comm, with(bound));
+        return std::pair(sum, report);
+      });
+      world::expect_same_everywhere(run);
+      for (std::size_t i = 0; i < count; ++i) {
+        double exact = 0;
+        for (const auto& x : operands) exact += static_cast<double>(widen(x[i]));
+        const double half_ulp = std::ldexp(std::abs(exact), dtype == DType::f16 ? -11 : -8) + 1e-7;
+        ASSERT_NEAR(static_cast<double>(widen(run.results[0][i])), exact, run.reports[0].result_bound + half_ulp);
+      }
     }
   }
 }

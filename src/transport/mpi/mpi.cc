@@ -72,10 +72,18 @@ void wait_until(Test&& done, int rank, const std::string& awaited, double timeou
   }
 }
 
+/// Set when something is left unfinished: the communicator then must not be freed, which would wait for the others.
+using GaveUp = std::shared_ptr<bool>;
+
 class MpiState final : public Request::State {
  public:
-  MpiState(MPI_Request request, bool is_send, int rank, int peer, double timeout)
-      : request_(request), is_send_(is_send), rank_(rank), peer_(peer), timeout_(timeout) {}
+  MpiState(MPI_Request request, bool is_send, int rank, int peer, double timeout, GaveUp gave_up)
+      : request_(request),
+        is_send_(is_send),
+        rank_(rank),
+        peer_(peer),
+        timeout_(timeout),
+        gave_up_(std::move(gave_up)) {}
   MpiState(const MpiState&) = delete;
   MpiState& operator=(const MpiState&) = delete;
 
@@ -84,6 +92,7 @@ class MpiState final : public Request::State {
     int finalized = 0;
     MPI_Finalized(&finalized);
     if (finalized != 0 || request_ == MPI_REQUEST_NULL) return;
+    *gave_up_ = true;
     if (!is_send_) MPI_Cancel(&request_);
     MPI_Request_free(&request_);
   }
@@ -114,6 +123,7 @@ class MpiState final : public Request::State {
   int rank_;
   int peer_;
   double timeout_;
+  GaveUp gave_up_;
 };
 
 std::string library_name() {
@@ -146,7 +156,7 @@ class MpiTransport final : public Transport {
   ~MpiTransport() override {
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (finalized == 0 && !gave_up_) MPI_Comm_free(&comm_);  // collective: not after a rank has been given up
+    if (finalized == 0 && !*gave_up_) MPI_Comm_free(&comm_);  // collective: not after a rank has been given up
   }
 
   [[nodiscard]] int rank() const override { return rank_; }
@@ -158,7 +168,7 @@ class MpiTransport final : public Transport {
     MPI_Request request = MPI_REQUEST_NULL;
     const int code = MPI_Isend(data.data(), bytes.count(), bytes.type(), to, tag, comm_, &request);
     if (code != MPI_SUCCESS) fail(rank_, "MPI_Isend", code);
-    return Request(std::make_unique<MpiState>(request, true, rank_, to, timeout_));
+    return Request(std::make_unique<MpiState>(request, true, rank_, to, timeout_, gave_up_));
   }
 
   Request irecv(std::span<std::uint8_t> buffer, int from, int tag) override {
@@ -166,7 +176,7 @@ class MpiTransport final : public Transport {
     MPI_Request request = MPI_REQUEST_NULL;
     const int code = MPI_Irecv(buffer.data(), bytes.count(), bytes.type(), from, tag, comm_, &request);
     if (code != MPI_SUCCESS) fail(rank_, "MPI_Irecv", code);
-    return Request(std::make_unique<MpiState>(request, false, rank_, from, timeout_));
+    return Request(std::make_unique<MpiState>(request, false, rank_, from, timeout_, gave_up_));
   }
 
   void allgather_small(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) override {
@@ -209,14 +219,14 @@ class MpiTransport final : public Transport {
     static std::vector<std::unique_ptr<Small>> kept;
     const std::lock_guard lock(mutex);
     kept.push_back(std::exchange(small_, std::make_unique<Small>()));
-    gave_up_ = true;
+    *gave_up_ = true;
   }
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0;
   int size_ = 1;
   double timeout_;
-  bool gave_up_ = false;
+  GaveUp gave_up_ = std::make_shared<bool>(false);
   std::unique_ptr<Small> small_ = std::make_unique<Small>();
   std::string name_;
 };
