@@ -17,15 +17,18 @@ Pair two_sum(double a, double b) {
   return {s, (a - (s - t)) + (b - t)};
 }
 
+/// Which NaN a sum of several gives depends on their order, and on the processor: all become the same one.
+double one_nan(double v) { return std::isnan(v) ? std::numeric_limits<double>::quiet_NaN() : v; }
+
 }  // namespace
 
 void Expansion::add(double v) {
   if (!terms_.empty() && !std::isfinite(terms_.back())) {
-    terms_ = {terms_.back() + v};
+    terms_ = {one_nan(terms_.back() + v)};
     return;
   }
   if (!std::isfinite(v)) {
-    terms_ = {v};
+    terms_ = {one_nan(v)};
     return;
   }
   std::vector<double> grown;

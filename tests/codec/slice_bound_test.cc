@@ -1,0 +1,111 @@
+// What a frame promises about an operand: every finite element within the bound, everything else and every lossless
+// element bit for bit, and no frame larger than its capacity.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "codec/slice_cases.h"
+
+namespace laconic::test {
+namespace {
+
+class SliceBound : public testing::TestWithParam<DType> {};
+
+std::uint64_t magnitude_bits(const Array& a, std::size_t i) {
+  const FloatLayout l = layout_of(a.dtype);
+  return a.bits(i) & ((std::uint64_t{1} << (l.exponent + l.fraction)) - 1);
+}
+
+void expect_within(const Array& x, const Array& y, double bound) {
+  for (std::size_t i = 0; i < x.count; ++i) {
+    const double v = x.value(i);
+    if (!std::isfinite(v)) {
+      ASSERT_EQ(x.bits(i), y.bits(i)) << "element " << i;
+      continue;
+    }
+    // Exact in long double but for values so far apart that the difference is plain.
+    const long double error = std::abs(static_cast<long double>(v) - static_cast<long double>(y.value(i)));
+    ASSERT_LE(error, static_cast<long double>(bound)) << "element " << i << ": " << v << " became " << y.value(i);
+  }
+}
+
+TEST_P(SliceBound, HoldsForEveryElement) {
+  const DType t = GetParam();
+  for (const Grid& g : grids_of(t))
+    for (const Kind kind : all_kinds)
+      for (const std::size_t count : {1U, 300U, 6000U}) {
+        SCOPED_TRACE(describe(t, g, kind, count));
+        const Array x = sample(t, kind, count);
+        const Array y = decoded(x, encoded(x, g));
+        if (g.lossless()) {
+          ASSERT_TRUE(x == y);
+        } else {
+          expect_within(x, y, g.bound);
+        }
+      }
+}
+
+TEST_P(SliceBound, FramesStayWithinTheirCapacity) {
+  const DType t = GetParam();
+  for (const Grid& g : grids_of(t))
+    for (const Kind kind : all_kinds)
+      for (const std::size_t count : {0U, 1U, 2U, 3U, 65U, 2047U, 2048U, 2049U, 6000U}) {
+        SCOPED_TRACE(describe(t, g, kind, count));
+        const std::size_t capacity = frame::capacity(t, count);
+        ASSERT_LE(static_cast<double>(capacity), 1.02 * static_cast<double>(count * size_of(t)) + 64);
+        const Outcome f = encoded(sample(t, kind, count), g);
+        ASSERT_EQ(f.code, Code::ok);
+        ASSERT_LE(f.frame.size(), capacity);
+      }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllDtypes, SliceBound, testing::ValuesIn(all_dtypes),
+                         [](const auto& p) { return std::string(laconic::name_of(p.param)); });
+
+/// Values at and about the grid's ends and its midpoints, where rounding decides.
+TEST(SliceBoundEdges, HoldWhereRoundingDecides) {
+  for (const DType t : {DType::f32, DType::f64, DType::f16, DType::bf16})
+    for (const Grid& g : grids_of(t)) {
+      if (g.lossless()) continue;
+      Array x(t, 8192);
+      Random random(7);
+      const double limit = std::ldexp(1.0, g.qbits);
+      for (std::size_t i = 0; i < x.count; ++i) {
+        const double q = i % 3 == 0
+                             ? (random.below(2) == 0 ? limit : -limit) + static_cast<double>(random.below(9)) / 4 - 1
+                         : i % 3 == 1 ? static_cast<double>(random.below(1000)) + 0.5
+                                      : limit * random.symmetric();
+        x.set_value(i, q * g.step);
+      }
+      SCOPED_TRACE(describe(t, g, Kind::noise, x.count));
+      const Outcome f = encoded(x, g);
+      expect_within(x, decoded(x, f), g.bound);
+      for (const auto target : fast_targets()) {
+        const OnTarget guard(target);
+        EXPECT_EQ(f, encoded(x, g)) << slice::name_of(target);
+      }
+    }
+}
+
+TEST(SliceBoundSpecial, ZerosAndSubnormalsKeepTheirPlaceOnTheGrid) {
+  for (const DType t : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    const Array x = sample(t, Kind::denormals, 3000);
+    const Outcome f = encoded(x, grids_of(t).back());
+    EXPECT_LT(f.frame.size(), 48U + 2 * 2 + 2 * 4 + 1);  // constant chunks
+    const Array y = decoded(x, f);
+    for (std::size_t i = 0; i < y.count; ++i) ASSERT_EQ(magnitude_bits(y, i), 0U);
+  }
+}
+
+TEST(SliceBoundSpecial, ConstantAndFilledArraysTakeAFewBytesAChunk) {
+  constexpr std::size_t chunks = 10;
+  Array land(DType::f32, chunks * 2048);
+  for (std::size_t i = 0; i < land.count; ++i) land.set_value(i, 1e30);
+  const Grid g = make_grid(DType::f32, 1e-3, 10);
+  EXPECT_LE(encoded(land, g).frame.size(), 48 + chunks * (2 + 8));
+  EXPECT_LE(encoded(sample(DType::f32, Kind::constant, land.count), g).frame.size(), 48 + chunks * (2 + 4));
+  EXPECT_LE(encoded(sample(DType::f32, Kind::zeros, land.count), g).frame.size(), 48 + chunks * (2 + 4));
+}
+
+}  // namespace
+}  // namespace laconic::test

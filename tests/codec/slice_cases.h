@@ -1,0 +1,93 @@
+// What the slice codec's tests share: grids to try for a dtype, and calls with outcomes that can be compared.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codec/grid.h"
+#include "codec/slice/target.h"
+#include "core/error.h"
+#include "frame/frame.h"
+#include "support/sample_data.h"
+
+namespace laconic::test {
+
+/// Grids of a dtype: lossless, tight (many values leave the grid's integers) and loose, with and without known
+/// magnitude.
+inline std::vector<Grid> grids_of(DType t) {
+  const double unknown = std::numeric_limits<double>::infinity();
+  std::vector<Grid> g = {make_grid(t, 0, unknown)};
+  if (!is_float(t)) return g;
+  const bool half = t == DType::f16 || t == DType::bf16;
+  g.push_back(make_grid(t, half ? 1e-3 : t == DType::f64 ? 1e-12 : 1e-6, 1.3));
+  g.push_back(make_grid(t, half ? 2e-2 : 1e-2, unknown));
+  if (t == DType::f64) g.push_back(make_grid(t, 1e-5, 1.3));
+  return g;
+}
+
+inline std::vector<slice::Target> fast_targets() {
+  std::vector<slice::Target> found;
+  for (const auto t : {slice::Target::portable, slice::Target::avx2, slice::Target::avx512, slice::Target::avx512x})
+    if (slice::supported(t)) found.push_back(t);
+  return found;
+}
+
+/// Runs on another target for as long as it lives.
+class OnTarget {
+ public:
+  explicit OnTarget(slice::Target t) : before_(slice::current()) { slice::force(t); }
+  ~OnTarget() { slice::force(before_); }
+  OnTarget(const OnTarget&) = delete;
+  OnTarget& operator=(const OnTarget&) = delete;
+
+ private:
+  slice::Target before_;
+};
+
+/// A frame, or the code of the error instead of it.
+struct Outcome {
+  Code code = Code::ok;
+  std::vector<std::uint8_t> frame;
+  friend bool operator==(const Outcome&, const Outcome&) = default;
+};
+
+template <class F>
+Outcome outcome_of(std::size_t capacity, F write) {
+  Outcome o;
+  o.frame.resize(capacity);
+  try {
+    o.frame.resize(write(frame::MutBytes(o.frame)));
+  } catch (const Error& e) {
+    o.code = e.code();
+    o.frame.clear();
+  }
+  return o;
+}
+
+inline Outcome encoded(const Array& x, const Grid& g, int threads = 1) {
+  return outcome_of(frame::capacity(x.dtype, x.count),
+                    [&](frame::MutBytes out) { return frame::encode(x.view(), g, out, threads); });
+}
+inline Outcome added(const Array& like, const Outcome& a, const Outcome& b, int threads = 1) {
+  return outcome_of(frame::sum_capacity(like.dtype, like.count),
+                    [&](frame::MutBytes out) { return frame::add(a.frame, b.frame, out, threads); });
+}
+inline Outcome encode_added(const Array& x, const Outcome& b, int threads = 1) {
+  return outcome_of(frame::sum_capacity(x.dtype, x.count),
+                    [&](frame::MutBytes out) { return frame::encode_add(x.view(), b.frame, out, threads); });
+}
+inline Array decoded(const Array& like, const Outcome& f, int threads = 1, std::uint32_t divisor = 1,
+                     std::size_t offset = 0) {
+  Array y(like.dtype, like.count, offset);
+  frame::decode(f.frame, y.view(), threads, divisor);
+  return y;
+}
+
+inline std::string describe(DType t, const Grid& g, Kind kind, std::size_t count) {
+  return std::string(laconic::name_of(t)) + ", bound " + std::to_string(g.bound) + " qbits " + std::to_string(g.qbits) +
+         ", " + std::string(name_of(kind)) + ", " + std::to_string(count) + " elements";
+}
+
+}  // namespace laconic::test

@@ -1,0 +1,144 @@
+// Every SIMD target writes the reference's bytes and reads its values, bit for bit: all dtypes, bounds, kinds of data
+// and awkward counts.
+#include <gtest/gtest.h>
+
+#include "codec/slice_cases.h"
+
+namespace laconic::test {
+namespace {
+
+using slice::Target;
+
+/// The largest only for a few kinds: the reference is slow.
+std::vector<std::size_t> counts_of(Kind kind) {
+  std::vector<std::size_t> counts = {0, 1, 2, 63, 64, 65, 2047, 2048, 2049, 5000};
+  if (kind == Kind::smooth || kind == Kind::fill_runs || kind == Kind::mixed) counts.push_back(20000);
+  return counts;
+}
+
+/// Everything that can be done with two arrays on a grid.
+struct Results {
+  Outcome x, y, sum, longer_sum, fused, fused_onto_constant;
+  std::vector<Array> arrays;
+};
+
+Results run(const Array& x, const Array& y, const Array& constant, const Grid& g) {
+  Results r;
+  r.x = encoded(x, g);
+  r.y = encoded(y, g);
+  r.sum = added(x, r.x, r.y);
+  r.arrays.push_back(decoded(x, r.x));
+  if (r.sum.code != Code::ok) return r;
+  r.longer_sum = added(x, r.sum, r.x);
+  r.fused = encode_added(y, r.sum);
+  r.fused_onto_constant = encode_added(x, encoded(constant, g));
+  for (const Outcome* o : {&r.sum, &r.longer_sum, &r.fused, &r.fused_onto_constant})
+    if (o->code == Code::ok) r.arrays.push_back(decoded(x, *o));
+  if (!g.lossless()) r.arrays.push_back(decoded(x, r.sum, 1, 2));
+  return r;
+}
+
+void compare(const Results& expected, const Results& got) {
+  EXPECT_EQ(expected.x, got.x) << "encode";
+  EXPECT_EQ(expected.y, got.y) << "encode of the other";
+  EXPECT_EQ(expected.sum, got.sum) << "add";
+  EXPECT_EQ(expected.longer_sum, got.longer_sum) << "add to a sum";
+  EXPECT_EQ(expected.fused, got.fused) << "encode_add";
+  EXPECT_EQ(expected.fused_onto_constant, got.fused_onto_constant) << "encode_add to a constant";
+  ASSERT_EQ(expected.arrays.size(), got.arrays.size());
+  for (std::size_t i = 0; i < got.arrays.size(); ++i)
+    EXPECT_TRUE(expected.arrays[i] == got.arrays[i]) << "decode " << i;
+}
+
+class SliceTargets : public testing::TestWithParam<DType> {};
+
+TEST_P(SliceTargets, WriteAndReadWhatTheReferenceDoes) {
+  const DType t = GetParam();
+  for (const Grid& g : grids_of(t))
+    for (const Kind kind : all_kinds)
+      for (const std::size_t count : counts_of(kind)) {
+        SCOPED_TRACE(describe(t, g, kind, count));
+        const Array x = sample(t, kind, count);
+        const Array y = sample(t, kind, count, 2);
+        const Array constant = sample(t, Kind::constant, count);
+        const auto on = [&](Target target) {
+          const OnTarget guard(target);
+          return run(x, y, constant, g);
+        };
+        const Results expected = on(Target::scalar);
+        for (const Target target : fast_targets()) {
+          SCOPED_TRACE(slice::name_of(target));
+          compare(expected, on(target));
+          if (HasFailure()) return;
+        }
+      }
+}
+
+/// Sums of arrays whose exceptions and predictors differ.
+TEST_P(SliceTargets, AddUnlikeArraysAsTheReferenceDoes) {
+  const DType t = GetParam();
+  constexpr std::size_t count = 2400;
+  for (const Grid& g : grids_of(t))
+    for (std::size_t k = 0; k < all_kinds.size(); ++k)
+      for (const std::size_t other : {k + 1, k + 5}) {
+        const Kind a = all_kinds[k];
+        const Kind b = all_kinds[other % all_kinds.size()];
+        SCOPED_TRACE(describe(t, g, a, count) + " + " + std::string(name_of(b)));
+        const Array x = sample(t, a, count);
+        const Array y = sample(t, b, count);
+        const auto on = [&](Target target) {
+          const OnTarget guard(target);
+          return run(x, y, sample(t, Kind::zeros, count), g);
+        };
+        const Results expected = on(Target::scalar);
+        for (const Target target : fast_targets()) {
+          SCOPED_TRACE(slice::name_of(target));
+          compare(expected, on(target));
+          if (HasFailure()) return;
+        }
+      }
+}
+
+TEST_P(SliceTargets, DoNotCareForAlignment) {
+  const DType t = GetParam();
+  constexpr std::size_t count = 2 * 2048 + 77;
+  for (const Grid& g : grids_of(t))
+    for (const Target target : fast_targets()) {
+      const OnTarget guard(target);
+      SCOPED_TRACE(slice::name_of(target));
+      const Array x = sample(t, Kind::mixed, count);
+      const Outcome expected = encoded(x, g);
+      const Array y = decoded(x, expected);
+      for (const std::size_t offset : {1U, 2U, 4U, 7U}) {
+        const Array moved = sample(t, Kind::mixed, count, 1, offset);
+        std::vector<std::uint8_t> out(frame::capacity(t, count) + offset);
+        const frame::MutBytes to = frame::MutBytes(out).subspan(offset);
+        const std::size_t n = frame::encode(moved.view(), g, to);
+        ASSERT_TRUE(n == expected.frame.size() && std::memcmp(to.data(), expected.frame.data(), n) == 0);
+        Array back(t, count, offset);
+        frame::decode(to.first(n), back.view());
+        ASSERT_TRUE(y == back);
+      }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllDtypes, SliceTargets, testing::ValuesIn(all_dtypes),
+                         [](const auto& p) { return std::string(laconic::name_of(p.param)); });
+
+/// Large outputs are written past the caches, at any alignment.
+TEST(SliceTargetsLarge, DecodeAsTheReferenceDoes) {
+  constexpr std::size_t count = (std::size_t{4} << 20) / 4 + 5000;
+  const Array x = sample(DType::f32, Kind::fill_runs, count);
+  const Outcome f = encoded(x, make_grid(DType::f32, 1e-3, 1.3));
+  const auto on = [&](Target target, std::size_t offset) {
+    const OnTarget guard(target);
+    return decoded(x, f, 1, 1, offset);
+  };
+  const Array expected = on(Target::scalar, 0);
+  for (const Target target : fast_targets())
+    for (const std::size_t offset : {0U, 4U, 9U})
+      EXPECT_TRUE(expected == on(target, offset)) << slice::name_of(target) << " at offset " << offset;
+}
+
+}  // namespace
+}  // namespace laconic::test
