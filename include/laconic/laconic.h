@@ -16,10 +16,14 @@
 
 #ifdef __cplusplus
 extern "C" {
+/* So that a C++ compiler, too, lets the library see (and refuse) a value that is none of the names. */
+#define LACONIC_ENUM_BASE : int
+#else
+#define LACONIC_ENUM_BASE
 #endif
 
 /* What functions return. */
-typedef enum laconic_error {
+typedef enum laconic_error LACONIC_ENUM_BASE {
   LACONIC_OK = 0,
   LACONIC_INVALID_ARGUMENT = 1, /* something that can never work; the text names the argument */
   LACONIC_UNSUPPORTED = 2,      /* valid, but not offered; the text says what would work */
@@ -31,7 +35,7 @@ typedef enum laconic_error {
   LACONIC_INTERNAL = 8 /* a defect of Laconic */
 } laconic_error;
 
-typedef enum laconic_dtype {
+typedef enum laconic_dtype LACONIC_ENUM_BASE {
   LACONIC_F32 = 1,
   LACONIC_F64 = 2,
   LACONIC_F16 = 3,
@@ -42,7 +46,7 @@ typedef enum laconic_dtype {
   LACONIC_U64 = 8
 } laconic_dtype;
 
-typedef enum laconic_op {
+typedef enum laconic_op LACONIC_ENUM_BASE {
   LACONIC_SUM = 1,
   LACONIC_AVERAGE = 2 /* floating-point dtypes */
 } laconic_op;
