@@ -12,7 +12,7 @@ namespace {
 
 constexpr int most_threads = 1024;
 constexpr std::string_view file_prefix = "file:";
-constexpr std::array simds = {Simd::automatic, Simd::scalar, Simd::hwy, Simd::avx2, Simd::avx512};
+constexpr std::array simds = {Simd::automatic, Simd::scalar, Simd::portable, Simd::avx2, Simd::avx512, Simd::avx512x};
 constexpr std::array levels = {LogLevel::off, LogLevel::error, LogLevel::warning, LogLevel::info, LogLevel::debug};
 
 [[noreturn]] void refuse(const char* name, std::string_view value, const std::string& want) {
@@ -82,12 +82,14 @@ std::string_view name_of(Simd simd) {
       return "auto";
     case Simd::scalar:
       return "scalar";
-    case Simd::hwy:
-      return "hwy";
+    case Simd::portable:
+      return "portable";
     case Simd::avx2:
       return "avx2";
     case Simd::avx512:
       return "avx512";
+    case Simd::avx512x:
+      return "avx512x";
   }
   return "?";
 }

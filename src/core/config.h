@@ -3,7 +3,7 @@
 //   LACONIC_THREADS  threads of one rank for encoding and decoding, 1..1024; 1
 //   LACONIC_VERIFY   1: also run the exact operation and report the achieved error; 0
 //   LACONIC_TIMEOUT  seconds after which a rank stops waiting for the others, with an error; 0 waits for ever; 60
-//   LACONIC_SIMD     auto, scalar, hwy, avx2, avx512: which kernels to use (the bytes are the same); auto
+//   LACONIC_SIMD     auto, scalar, portable, avx2, avx512, avx512x: which kernels to use (the bytes are the same); auto
 //   LACONIC_LOG      off, error, warning, info, debug, each to standard error or, with ",file:PATH", appended to a
 //   file;
 //                    "file:PATH" alone means info; off
@@ -21,9 +21,9 @@
 namespace laconic {
 
 /// Kernels of the codec. A forced target that the processor lacks is an error where it is used.
-enum class Simd : std::uint8_t { automatic = 0, scalar = 1, hwy = 2, avx2 = 3, avx512 = 4 };
+enum class Simd : std::uint8_t { automatic = 0, scalar = 1, portable = 2, avx2 = 3, avx512 = 4, avx512x = 5 };
 
-/// "auto", "scalar", "hwy", "avx2", "avx512".
+/// "auto", "scalar", "portable", "avx2", "avx512", "avx512x" (see codec/slice/target.h).
 std::string_view name_of(Simd simd);
 
 struct Config {

@@ -70,7 +70,7 @@ TEST(Config, LogForms) {
 }
 
 TEST(Config, EverySimdName) {
-  for (Simd s : {Simd::automatic, Simd::scalar, Simd::hwy, Simd::avx2, Simd::avx512}) {
+  for (Simd s : {Simd::automatic, Simd::scalar, Simd::portable, Simd::avx2, Simd::avx512, Simd::avx512x}) {
     EXPECT_EQ(with({{"LACONIC_SIMD", std::string(name_of(s))}}).simd, s);
   }
 }
@@ -78,7 +78,7 @@ TEST(Config, EverySimdName) {
 TEST(Config, RefusalNamesVariableAndValue) {
   EXPECT_EQ(refusal("LACONIC_THREADS", "two"), "LACONIC_THREADS='two': want a whole number from 1 to 1024");
   EXPECT_EQ(refusal("LACONIC_VERIFY", "yes"), "LACONIC_VERIFY='yes': want 0 or 1");
-  EXPECT_EQ(refusal("LACONIC_SIMD", "sse"), "LACONIC_SIMD='sse': want one of auto scalar hwy avx2 avx512");
+  EXPECT_EQ(refusal("LACONIC_SIMD", "sse"), "LACONIC_SIMD='sse': want one of auto scalar portable avx2 avx512 avx512x");
   EXPECT_NE(refusal("LACONIC_BOUND", "1e-3re").find("LACONIC_BOUND: bound '1e-3re'"), std::string::npos);
 }
 

@@ -2,10 +2,10 @@
 
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <string>
 
 #include "codec/slice/kernel_sets.h"
+#include "core/config.h"
 #include "core/error.h"
 
 namespace laconic::slice {
@@ -38,16 +38,26 @@ void require(Target t, const std::string& who) {
               who + ": target " + std::string(name_of(t)) + " is not available here; these are: " + names);
 }
 
-Target from_environment() {
-  const char* text = std::getenv("LACONIC_SIMD");
-  if (text == nullptr || *text == '\0') return best();
-  for (const Target t : all)
-    if (name_of(t) == text) {
-      require(t, "LACONIC_SIMD");
-      return t;
-    }
-  throw Error(Code::invalid_argument,
-              "LACONIC_SIMD: '" + std::string(text) + "' is none of scalar, portable, avx2, avx512, avx512x");
+Target from_configuration() {
+  const auto named = [](Target t) {
+    require(t, "LACONIC_SIMD");
+    return t;
+  };
+  switch (config().simd) {
+    case Simd::scalar:
+      return named(Target::scalar);
+    case Simd::portable:
+      return named(Target::portable);
+    case Simd::avx2:
+      return named(Target::avx2);
+    case Simd::avx512:
+      return named(Target::avx512);
+    case Simd::avx512x:
+      return named(Target::avx512x);
+    case Simd::automatic:
+      break;
+  }
+  return best();
 }
 
 std::atomic<int>& forced() {
@@ -72,7 +82,7 @@ Target best() {
 }
 
 Target current() {
-  static const Target initial = from_environment();
+  static const Target initial = from_configuration();
   const int f = forced().load(std::memory_order_relaxed);
   return f < 0 ? initial : static_cast<Target>(f);
 }
