@@ -29,7 +29,7 @@ struct BenchOptions {
   std::string only;  // part of a field's name
   std::string size = "64MiB";
   std::vector<std::string> bounds{"1e-2rel", "1e-3rel", "1e-4rel"};
-  std::string target = "best";
+  std::vector<std::string> targets{"best"};
   int threads = 1;
   int repetitions = 5;
   bool no_rivals = false;
@@ -65,19 +65,22 @@ struct GroupMeans {
   std::uint64_t violations = 0;
 };
 
-std::vector<slice::Target> chosen_targets(const std::string& text) {
-  if (text == "best") return {slice::current()};
+std::vector<slice::Target> chosen_targets(const std::vector<std::string>& names) {
   std::vector<slice::Target> chosen;
-  std::string known;
-  for (const auto t : {slice::Target::scalar, slice::Target::portable, slice::Target::avx2, slice::Target::avx512,
-                       slice::Target::avx512x}) {
-    if (!slice::supported(t)) continue;
-    known += fmt::format(" {}", name_of(t));
-    if (text == name_of(t) || (text == "all" && t != slice::Target::scalar)) chosen.push_back(t);
+  for (const std::string& name : names) {
+    std::string known;
+    const std::size_t before = chosen.size();
+    if (name == "best") chosen.push_back(slice::current());
+    for (const auto t : {slice::Target::scalar, slice::Target::portable, slice::Target::avx2, slice::Target::avx512,
+                         slice::Target::avx512x}) {
+      if (!slice::supported(t)) continue;
+      known += fmt::format(" {}", name_of(t));
+      if (name == name_of(t) || (name == "all" && t != slice::Target::scalar)) chosen.push_back(t);
+    }
+    if (chosen.size() == before)
+      throw Failure(Exit::usage,
+                    fmt::format("--target '{}': there are best, all and, on this machine,{}", name, known));
   }
-  if (text == "all" && chosen.empty()) chosen.push_back(slice::Target::scalar);
-  if (chosen.empty())
-    throw Failure(Exit::usage, fmt::format("--target '{}': there are best, all and, on this machine,{}", text, known));
   return chosen;
 }
 
@@ -110,7 +113,7 @@ std::vector<CodecRow> measure(const BenchOptions& options, const std::vector<Bou
   codec.bytes = parse_size(options.size);
   if (options.no_cache) codec.cache_bytes = 0;
   codec.repetitions = options.repetitions;
-  codec.targets = chosen_targets(options.target);
+  codec.targets = chosen_targets(options.targets);
   codec.threads = checked_threads(options.threads);
   codec.rivals = !options.no_rivals;
   const std::vector<Field> fields = chosen_fields(options);
@@ -318,9 +321,10 @@ void add_bench(CLI::App& app, Session& session) {
   c->add_option("--only", options->only, "Only fields whose name contains this");
   c->add_option("--size", options->size, "Each field is repeated to this many bytes")->capture_default_str();
   c->add_option("-b,--bound", options->bounds, "Bounds")->capture_default_str()->delimiter(',');
-  c->add_option("--target", options->target,
+  c->add_option("--target", options->targets,
                 "best, all (but the slow scalar reference), scalar, portable, avx2, avx512, avx512x")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->delimiter(',');
   c->add_option("-t,--threads", options->threads, "Measure with this many threads too")->capture_default_str();
   c->add_option("--repetitions", options->repetitions, "Repetitions; medians are reported")->capture_default_str();
   c->add_flag("--no-rivals", options->no_rivals, "Leave out zfp, LZ4 and zstd");
