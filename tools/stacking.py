@@ -25,6 +25,11 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
+def end_in_order():
+    """SIGTERM then ends what was started, as ctrl-C does."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+
 class Flavour:
     """One MPI library that laconic was built for."""
 
@@ -122,8 +127,8 @@ def why_no_cluster():
 
 @contextlib.contextmanager
 def cluster(hosts, rate):
-    """Brings the emulated cluster up, yields it, takes it down again: also after errors, ctrl-C and SIGTERM."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    """Brings the emulated cluster up, yields it, takes it down again: also after errors and
+    ctrl-C, and after SIGTERM once end_in_order() was called."""
     run([CLUSTER, "down"], CLUSTER_NAMES)  # what an earlier run that was killed has left behind
     try:
         run([CLUSTER, "up", str(hosts), rate], CLUSTER_NAMES)
