@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Holds docs/format.md to the library: what write_frames wrote must decode to the same bytes by the document's rules."""
+"""Holds docs/format.md to the library: by the document's rules, what write_frames wrote must decode to the same
+elements, and its operands must encode to the same frames."""
 import math
 import pathlib
 import struct
@@ -8,6 +9,7 @@ import sys
 import tempfile
 
 import decode_from_the_document as decoder
+import encode_from_the_document as encoder
 
 # Every feature of the format that the frames must have shown by the end.
 WANTED = (
@@ -47,6 +49,25 @@ def check_decoding(path, seen):
             yield f"{expected.name}: {d}"
 
 
+def check_encoding(path):
+    operand = path.with_suffix(".in")
+    if not operand.exists():
+        return
+    frame = path.read_bytes()
+    h = decoder.Header(frame)
+    mine = encoder.encode(operand.read_bytes(), h.dtype, h.step, h.bound, h.qbits)
+    if mine != frame:
+        at = next((i for i, (a, b) in enumerate(zip(mine[48:], frame[48:]), 48) if a != b), min(len(mine), len(frame)))
+        yield f"{operand.name}: encodes to {len(mine)} bytes, not {len(frame)}; they differ from byte {at} on"
+
+
+def check_grid(path, bound, largest):
+    h = decoder.Header(path.read_bytes())
+    mine = encoder.make_grid(h.dtype, bound, largest)
+    if mine != (h.step, h.qbits):
+        yield f"{path.name}: step and qbits {mine}, not {(h.step, h.qbits)}"
+
+
 def check_damage(path):
     """Damage is noticed."""
     frame = path.read_bytes()
@@ -83,6 +104,10 @@ def main(write_frames):
         frames = sorted(folder.glob("*.frame"))
         for path in frames:
             problems += check_decoding(path, seen)
+            problems += check_encoding(path)
+        for dtype in decoder.FLOATS:
+            problems += check_grid(folder / f"made_grid_{dtype}.frame", 0.1, 130)
+            problems += check_grid(folder / f"made_open_grid_{dtype}.frame", 0.1, math.inf)
         problems += check_damage(folder / "example.frame")
         problems += check_example(document, folder / "example.frame")
     problems += [f"no frame had {x}" for x in WANTED - seen]

@@ -161,6 +161,7 @@ void lossless_frames() {
     Bytes wild;
     for (std::size_t i = 0; i < 2100 * laconic::size_of(type); ++i)
       wild.push_back(static_cast<std::uint8_t>(random_bits() >> 7));
+    write_file("lossless_wild_" + label(type) + ".in", wild);
     save("lossless_wild_" + label(type), encode(exact, wild));
     Bytes tamed = elements(type, made(2048, [](std::size_t) { return 7.0; }));
     std::memcpy(tamed.data() + 640 * laconic::size_of(type), wild.data(), 40 * laconic::size_of(type));
