@@ -2,7 +2,8 @@
 //   NAME.frame      the frame
 //   NAME.by1.out    its elements as the library decodes them; .by3.out: divided by 3, for frames that have a step
 //   NAME.in         the elements that were encoded, for frames of one operand
-// decode_from_the_document.py and encode_from_the_document.py compare them with docs/format.md.
+//   NAME.refused    in place of the above: the library does not accept it
+// format_document_test.py compares them with what docs/format.md says.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "core/half.h"
 #include "frame/frame.h"
 
@@ -260,6 +262,67 @@ void sum_frames() {
   }
 }
 
+/// The frame with the checksum that its bytes have.
+Bytes with_checksum(Bytes frame) {
+  std::uint32_t crc = 0xFFFFFFFFU;
+  for (std::size_t i = 0; i < frame.size(); ++i) {
+    if (i >= 12 && i < 16) continue;
+    crc ^= frame[i];
+    for (int k = 0; k < 8; ++k) crc = crc >> 1 ^ ((crc & 1) != 0 ? 0x82F63B78U : 0U);
+  }
+  crc = ~crc;
+  std::memcpy(&frame[12], &crc, sizeof crc);
+  return frame;
+}
+
+/// Frames with one byte changed and a checksum that fits: what passes and what does not is the document's section 7.
+void save_damaged(const std::string& name, const Bytes& frame, int variants) {
+  const std::size_t chunk = 48 + (2 * laconic::frame::peek(frame).chunks() + 3) / 4 * 4;
+  for (int k = 0; k < variants; ++k) {
+    // Mostly where a chunk says what follows.
+    const std::size_t from = k % 6 == 0 ? 0 : k % 6 == 1 ? 48 : chunk;
+    const std::size_t to = k % 6 == 0 ? 48 : k % 6 < 4 ? std::min(chunk + 60, frame.size()) : frame.size();
+    Bytes damaged = frame;
+    damaged[from + random_bits() % (to - from)] ^= static_cast<std::uint8_t>(1U << random_bits() % 8);
+    damaged = with_checksum(damaged);
+    const std::string variant = "damaged_" + std::to_string(k) + "_" + name;
+    write_file(variant + ".frame", damaged);
+    try {
+      const auto header = laconic::frame::check(damaged);
+      Bytes out(header.count * laconic::size_of(header.grid.dtype));
+      laconic::frame::decode(damaged, {out.data(), header.count, header.grid.dtype});
+      write_file(variant + ".by1.out", out);
+    } catch (const laconic::Error& e) {
+      if (e.code() != laconic::Code::corrupt) throw;
+      write_file(variant + ".refused", {});
+    }
+  }
+}
+
+void damaged_frames() {
+  constexpr int variants = 12;
+  for (const DType t : {DType::f32, DType::f64, DType::f16}) {
+    const std::string n = label(t);
+    const Grid g = odd_grid(t, 0.0617, 14);
+    const auto save_one = [&](const std::string& name, const Grid& on, const Values& v) {
+      save_damaged(name + "_" + n, encode(on, elements(t, v)), variants);
+    };
+    save_one("codes", g, amplitudes(700, 5));
+    save_one("plain_codes", grid(t, 0.0078125, t == DType::f64 ? 40 : 22), amplitudes(2048, 20));
+    save_one("smooth", odd_grid(t, 0.01, 22), smooth(2048));
+    save_one("fill", g, with_land(walk(2048), 3e4));
+    save_one("only_fill", g, Values(100, 3e4));
+    save_one("constant", g, Values(100, 1.0));
+    save_one("listed", g, with_outliers(walk(2048), 700, 9999));
+    save_one("blocks", g, with_outliers(smooth(2048), 1024, 640));
+    save_one("raw", g, amplitudes(100, 90));
+    save_one("lossless", Grid{.dtype = t}, walk(900));
+    save_damaged("sum_" + n, sum_of(g, {with_outliers(walk(2048), 700, 640), with_land(noise(2048), 3e4)}, true),
+                 variants);
+    save_damaged("sum_fill_" + n, sum_of(g, {with_land(walk(2048), 3e4), with_land(noise(2048), 3e4)}, true), variants);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -273,6 +336,7 @@ int main(int argc, char** argv) {
     lossless_frames();
     grid_frames();
     sum_frames();
+    damaged_frames();
   } catch (const std::exception& e) {
     std::fprintf(stderr, "write_frames: %s\n", e.what());
     return 1;
