@@ -60,7 +60,7 @@ class Encoder:
         # x * inverse + c lies between m and 2 m, where floats are integers, or is out of the window; c is even. Below m
         # the next float is m - 1/2, and the middle of the two goes to m.
         lowest = -(1 << self.qbits)
-        r = lowest if lowest - Fraction(1, 4) <= product < lowest else round(product)
+        r = round(product)
         if product < lowest - Fraction(1, 4) or r >= 1 << self.qbits:
             return None
         if self.dtype == "f64":

@@ -4,6 +4,7 @@
 //   NAME.in         the elements that were encoded, for frames of one operand
 //   NAME.refused    in place of the above: the library does not accept it
 // format_document_test.py compares them with what docs/format.md says.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -207,6 +208,34 @@ void grid_frames() {
   save_encoded("wide_codes_f64", grid(DType::f64, 0x1p-20, 50), with_outliers(smooth(2100), 700, 640));
 }
 
+/// Values on either side of each threshold of the encoder.
+void edge_frames() {
+  const Grid g = grid(DType::f32, 0.0625, 14);
+  Values window(200, 1.0);
+  const Values edges = {-1024.0, -1024.015625, -1024.0157, -1024.03, 1023.9375, 1023.96, 1023.96875, 1024.0};
+  std::copy(edges.begin(), edges.end(), window.begin() + 20);
+  save_encoded("edge_window", g, window);
+  Values bound(200, 0.0);
+  bound[50] = static_cast<double>(0.1F);
+  save_encoded("edge_bound", {.dtype = DType::f32, .step = 0.25, .bound = 0.1, .qbits = 10}, bound);
+  save_encoded("edge_mean", g, made(2048, [](std::size_t i) { return i % 2 != 0 ? 0.0625 : 0.0; }));
+  Values listed = smooth(2048);
+  for (std::size_t i = 0; i < 16; ++i) listed[2 * i] = 5000.0 + static_cast<double>(i);
+  for (std::size_t i = 0; i < 17; ++i) listed[640 + 2 * i] = 5000.0 + static_cast<double>(i);
+  save_encoded("edge_listed", g, listed);
+  const Grid exact{.dtype = DType::i32};
+  Values wide(2048, 0.0);
+  wide[30] = 0x1p29 - 1;
+  wide[300] = 0x1p29;
+  save_encoded("edge_wide", exact, wide);
+  for (const double base : {-0x1p18, -0x1p18 - 1, 0x1p18, 0x1p18 - 1}) {
+    const std::string n = std::to_string(static_cast<int>(base));
+    save_encoded("edge_constant_" + n, exact, Values(70, base));
+    save_encoded("edge_base_" + n, exact,
+                 made(2048, [=](std::size_t i) { return base + static_cast<double>(i / 64); }));
+  }
+}
+
 Bytes sum_of(const Grid& g, const std::vector<Values>& operands, bool fused) {
   Bytes sum = encode(g, elements(g.dtype, operands[0]));
   for (std::size_t k = 1; k < operands.size(); ++k) {
@@ -335,6 +364,7 @@ int main(int argc, char** argv) {
     save_encoded("example", grid(DType::f32, 0.25, 10), {1.0, 1.3, 1.5, 1.75, 1.25});
     lossless_frames();
     grid_frames();
+    edge_frames();
     sum_frames();
     damaged_frames();
   } catch (const std::exception& e) {
