@@ -149,7 +149,7 @@ struct Portable : PortableBase {
   static Block64 get(In& in, int dense, int sparse) {
     std::uint64_t plane[32] = {};
     const int w = dense + sparse;
-    std::memcpy(plane, in.dense, static_cast<std::size_t>(8 * dense));
+    for (int k = 0; k < dense; ++k) plane[k] = load<std::uint64_t>(in.dense + 8 * k);
     in.dense += 8 * dense;
     for (int k = dense; k < w; ++k) plane[k] = get_plane(in);
     std::uint32_t z[block_values] = {};
