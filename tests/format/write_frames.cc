@@ -232,7 +232,7 @@ void edge_frames() {
     const std::string n = std::to_string(static_cast<int>(base));
     save_encoded("edge_constant_" + n, exact, Values(70, base));
     save_encoded("edge_base_" + n, exact,
-                 made(2048, [=](std::size_t i) { return base + static_cast<double>(i / 64); }));
+                 made(2048, [=](std::size_t i) { return base + std::floor(static_cast<double>(i) / 64); }));
   }
 }
 
@@ -329,7 +329,7 @@ void save_damaged(const std::string& name, const Bytes& frame, int variants) {
 }
 
 void damaged_frames() {
-  constexpr int variants = 12;
+  constexpr int variants = 6;
   for (const DType t : {DType::f32, DType::f64, DType::f16}) {
     const std::string n = label(t);
     const Grid g = odd_grid(t, 0.0617, 14);
