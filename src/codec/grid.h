@@ -12,7 +12,7 @@ struct Grid {
   DType dtype = DType::f32;
   double step = 0;   ///< representable in the arithmetic type (f32 for f32/f16/bf16, f64 for f64)
   double bound = 0;  ///< promised |x - q * step| per operand, checked for every value while encoding
-  int qbits = 0;     ///< every |q| of an operand is below 2^qbits; a sum of n stays below n * 2^qbits
+  int qbits = 0;     ///< -2^qbits <= q < 2^qbits for an operand; a sum of n stays within n * 2^qbits
 
   [[nodiscard]] bool lossless() const { return step == 0; }
   /// Two streams can be added when their values lie on the same grid points.
