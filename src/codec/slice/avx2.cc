@@ -417,6 +417,42 @@ struct Avx2 : Avx2Base {
     return {dense + sparse, dense};
   }
 
+  /// Residuals of at most 16 planes as words, in an order that packing undoes.
+  struct Words {
+    __m256i v[4];
+  };
+  __attribute__((always_inline)) static Words read_words(In& in, int dense, int sparse) {
+    const int first = below(dense, 0);
+    const Bytes64 low = mixed_of_planes(read_planes(in, first, below(dense + sparse, 0) - first));
+    const int second = below(dense, 1);
+    const Bytes64 high = mixed_of_planes(read_planes(in, second, below(dense + sparse, 1) - second));
+    return {{unzigzag16(_mm256_unpacklo_epi8(low.a, high.a)), unzigzag16(_mm256_unpackhi_epi8(low.a, high.a)),
+             unzigzag16(_mm256_unpacklo_epi8(low.b, high.b)), unzigzag16(_mm256_unpackhi_epi8(low.b, high.b))}};
+  }
+
+  struct Sum {
+    In a, b;
+    Put put;
+  };
+  /// Both fit fifteen bits with sign, so the sum fits sixteen.
+  __attribute__((noinline)) static Sum add_words(In a, int da, int sa, In b, int db, int sb, Out o) {
+    const Words x = read_words(a, da, sa);
+    const Words y = read_words(b, db, sb);
+    const __m256i low_byte = _mm256_set1_epi16(255);
+    __m256i low[4];
+    __m256i high[4];
+    for (int k = 0; k < 4; ++k) {
+      const __m256i s = _mm256_add_epi16(x.v[k], y.v[k]);
+      const __m256i z = _mm256_xor_si256(_mm256_slli_epi16(s, 1), _mm256_srai_epi16(s, 15));
+      low[k] = _mm256_and_si256(z, low_byte);
+      high[k] = _mm256_srli_epi16(z, 8);
+    }
+    const Bytes64 plane[2] = {
+        planes_of_mixed({_mm256_packus_epi16(low[0], low[1]), _mm256_packus_epi16(low[2], low[3])}),
+        planes_of_mixed({_mm256_packus_epi16(high[0], high[1]), _mm256_packus_epi16(high[2], high[3])})};
+    return {a, b, put_groups<2>(o, plane)};
+  }
+
   __attribute__((always_inline)) static Split add_block(In& a, int da, int sa, In& b, int db, int sb, Out& o) {
     const int wa = da + sa;
     const int wb = db + sb;
@@ -424,8 +460,15 @@ struct Avx2 : Avx2Base {
     if (wb == 0) return copy_block(a, da, sa, o);
     if (wa == 0) return copy_block(b, db, sb, o);
     if (__builtin_expect(wa > 7 || wb > 7, 0)) {
-      const Block64 ra = get(a, da, sa);
-      return put(o, sum(ra, get(b, db, sb)));
+      if (wa > 15 || wb > 15) {
+        const Block64 ra = get(a, da, sa);
+        return put(o, sum(ra, get(b, db, sb)));
+      }
+      const Sum s = add_words(a, da, sa, b, db, sb, o);
+      a = s.a;
+      b = s.b;
+      o = s.put.out;
+      return s.put.split;
     }
     // Both fit seven bits with sign, so the sum fits eight.
     const Bytes64 x = read_mixed(a, da, sa);

@@ -26,16 +26,19 @@ inline std::uint64_t bytes_down(std::uint64_t v, int n) { return v >> (4 * n) >>
 __attribute__((always_inline)) inline void put_stored_planes(Out& o, std::uint64_t nonzero, int planes, int dense) {
   const std::uint64_t sparse = bytes_down(nonzero, dense);
   store(o.masks, sparse);
-  // The masks in their planes' places: those of dense planes are zero, so all eight can be written alike.
+  // The masks in their planes' places: those of dense planes are zero, so four or eight can be written alike.
   const std::uint64_t mask = bytes_up(sparse, dense);
-  const std::uint8_t* at = o.dense;
   std::uint8_t* to = o.bytes;
-#pragma GCC unroll 8
-  for (int r = 0; r < 8; ++r) {
-    const std::uint64_t m = mask >> (8 * r) & 255;
-    store64(to, _mm_shuffle_epi8(load64(at + 8 * r), load64(compress_shuffles.of(m))));
-    to += _mm_popcnt_u64(m);
-  }
+  const auto put_four = [&](const std::uint8_t* at, std::uint32_t masks) {
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; ++r) {
+      const std::uint32_t m = masks >> (8 * r) & 255;
+      store64(to, _mm_shuffle_epi8(load64(at + 8 * r), load64(compress_shuffles.of(m))));
+      to += _mm_popcnt_u32(m);
+    }
+  };
+  put_four(o.dense, static_cast<std::uint32_t>(mask));
+  if (planes > 4) put_four(o.dense + 32, static_cast<std::uint32_t>(mask >> 32));
   o.dense += 8 * dense;
   o.masks += planes - dense;
   o.bytes = to;
@@ -49,15 +52,25 @@ __attribute__((always_inline)) inline SparsePlanes get_sparse_planes(In& in, int
   const std::uint64_t packed = _bzhi_u64(load<std::uint64_t>(in.masks), static_cast<unsigned>(8 * sparse));
   const std::uint64_t mask = bytes_up(packed, dense);
   const std::uint8_t* at = in.bytes;
-  __m128i plane[8];
-#pragma GCC unroll 8
-  for (int r = 0; r < 8; ++r) {
-    const std::uint64_t m = mask >> (8 * r) & 255;
-    plane[r] = _mm_shuffle_epi8(load64(at), load64(expand_shuffles.of(m)));
-    at += _mm_popcnt_u64(m);
+  const auto get_four = [&](std::uint32_t masks, __m128i* pair) {
+    __m128i plane[4];
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; ++r) {
+      const std::uint32_t m = masks >> (8 * r) & 255;
+      plane[r] = _mm_shuffle_epi8(load64(at), load64(expand_shuffles.of(m)));
+      at += _mm_popcnt_u32(m);
+    }
+    pair[0] = _mm_unpacklo_epi64(plane[0], plane[1]);
+    pair[1] = _mm_unpacklo_epi64(plane[2], plane[3]);
+  };
+  SparsePlanes s;
+  get_four(static_cast<std::uint32_t>(mask), s.pair);
+  if (dense + sparse > 4) {
+    get_four(static_cast<std::uint32_t>(mask >> 32), s.pair + 2);
+  } else {
+    s.pair[2] = s.pair[3] = _mm_setzero_si128();
   }
   in.masks += sparse;
   in.bytes = at;
-  return {{_mm_unpacklo_epi64(plane[0], plane[1]), _mm_unpacklo_epi64(plane[2], plane[3]),
-           _mm_unpacklo_epi64(plane[4], plane[5]), _mm_unpacklo_epi64(plane[6], plane[7])}};
+  return s;
 }
