@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Puts what tools/bench measured into docs/benchmarks.md and README.md, so that no figure is typed by hand.
 
     tools/bench_docs.py       reads out/bench, writes the parts between <!-- begin NAME --> and <!-- end NAME -->
@@ -26,7 +27,10 @@ def read(name):
 def machine():
     with open("/proc/cpuinfo", encoding="utf-8") as f:
         model = re.search(r"model name\s*:\s*(.+)", f.read())
-    return f"{model.group(1) if model else platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}"
+    name = model.group(1) if model else platform.machine()
+    load = read("load.txt")
+    busy = " Other work was running: speeds read low, ratios to memcpy less so." if float(load) > 0.5 * os.cpu_count() else ""
+    return f"{name}, {os.cpu_count()} cores, Linux {platform.release()}; load average at the start {load}.{busy}"
 
 
 def replace(path, parts):
@@ -89,11 +93,12 @@ def main():
     if os.path.exists(picture):
         shutil.copy(picture, os.path.join(images, "rtm_side_by_side.png"))
     replace(os.path.join(ROOT, "docs", "benchmarks.md"), {
-        "machine": f"Measured on: {machine()}.",
+        "machine": f"Measured on: {machine()}",
         "codec": block(read("codec.txt")),
         "ratio": block(read("ratio.txt")),
         "stack": block(read("stack.txt"))})
-    replace(os.path.join(ROOT, "README.md"), {"table": readme_table()})
+    replace(os.path.join(ROOT, "README.md"), {"table": f"{readme_table()}\n\nMeasured on: {machine()} More in "
+                                                       "[docs/benchmarks.md](docs/benchmarks.md)."})
 
 
 if __name__ == "__main__":
