@@ -532,6 +532,24 @@ struct FastCodec {
     return !p.wide && !pa.wide && !pb.wide && capacity >= sizeof(Writer) && p.shape.element_bytes != 2;
   }
 
+  /// Operands whose residuals were formed differently: their integers are added, and the predictor is chosen afresh.
+  template <class Rare>
+  static std::size_t add_integers(const Params& p, const Parsed& a, const Parsed& b, std::uint8_t* to, Rare rare) {
+    Integers q;
+    Integers other;
+    Fill fill;
+    get_blocks(a, ToMemory{q.q}, fill);
+    get_blocks(b, ToMemory{other.q}, fill);
+    for (int i = 0; i < chunk_values; ++i) q.q[i] = wrap_add(q.q[i], other.q[i]);
+    if (V::constant(q.q)) return write_constant(q.q[0], to);
+    const Choice<std::int32_t> choice = choose(q, 0);
+    q.start(choice.base);
+    Writer w;
+    put_blocks(q, choice, fill, {reinterpret_cast<const std::uint8_t*>(q.q), 1}, w);
+    if (unclear(p, w, Predictor::first, chunk_values)) return rare();
+    return finish_sum(p, w, choice, fill, to);
+  }
+
   static std::size_t add(const Params& p, const Params& pa, ChunkBytes a, const Params& pb, ChunkBytes b, int count,
                          std::uint8_t* to, std::size_t capacity) {
     const auto rare = [&] { return reference_kernels().add(p, pa, a, pb, b, count, to, capacity); };
@@ -551,7 +569,8 @@ struct FastCodec {
       std::memset(flat.sparse, 0, sizeof flat.sparse);
       flat.choice.predictor = ca.kind == Kind::constant ? cb.choice.predictor : ca.choice.predictor;
     }
-    if (ca.choice.predictor != cb.choice.predictor) return rare();
+    if (ca.choice.predictor != cb.choice.predictor)
+      return ca.fill_blocks == 0 && count == chunk_values ? add_integers(p, ca, cb, to, rare) : rare();
     Fill fill;
     fill.blocks = ca.fill_blocks;
     if (fill.blocks != 0 && (count < chunk_values || !add_fill(pa, ca.fill_value, pb, cb.fill_value, fill.value)))
