@@ -23,6 +23,8 @@ namespace {
 // What a signal handler may touch: a fixed buffer with the temporary's name, empty when there is none.
 std::array<char, PATH_MAX> pending_temporary{};
 
+constexpr std::array deadly_signals{SIGINT, SIGTERM, SIGHUP};
+
 void remove_pending_and_die(int signal_number) {
   if (pending_temporary[0] != '\0') ::unlink(pending_temporary.data());
   ::signal(signal_number, SIG_DFL);
@@ -32,10 +34,27 @@ void remove_pending_and_die(int signal_number) {
 void protect(const std::string& temporary) {
   if (temporary.size() >= pending_temporary.size()) return;
   std::memcpy(pending_temporary.data(), temporary.c_str(), temporary.size() + 1);
-  for (int s : {SIGINT, SIGTERM, SIGHUP}) ::signal(s, remove_pending_and_die);
+  for (int s : deadly_signals) ::signal(s, remove_pending_and_die);
 }
 
 void unprotect() { pending_temporary[0] = '\0'; }
+
+/// Holds the deadly signals back while a temporary exists that the handler does not know yet.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t deadly;
+    ::sigemptyset(&deadly);
+    for (int s : deadly_signals) ::sigaddset(&deadly, s);
+    ::pthread_sigmask(SIG_BLOCK, &deadly, &before_);
+  }
+  ~SignalsHeld() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+ private:
+  sigset_t before_{};
+};
 
 std::string describe(int error) { return std::system_category().message(error); }
 
@@ -84,6 +103,7 @@ OutputFile::OutputFile(const std::string& path, bool overwrite) : path_(path), t
 }
 
 void OutputFile::open_temporary() {
+  const SignalsHeld held;
   // A few names, in case an earlier run of the same process id was killed and left one behind.
   for (int attempt = 0; attempt < 16 && fd_ < 0; ++attempt) {
     temporary_ = fmt::format("{}.{}-{}.part", target_, ::getpid(), attempt);
