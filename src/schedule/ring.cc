@@ -7,7 +7,7 @@ namespace {
 Program rotate(int ranks, int rank, int first, Combine how) {
   const auto wrap = [ranks](int i) { return ((i % ranks) + ranks) % ranks; };
   const auto n = static_cast<std::size_t>(ranks);
-  Program p{.ranks = ranks, .rank = rank, .blocks = ranks, .operand = {}, .result = {}, .steps = {}};
+  Program p = empty_program(ranks, rank, ranks);
   p.operand.assign(n, how == Combine::reduce);
   p.result.assign(n, how == Combine::copy);
   const auto own = static_cast<std::size_t>(rank);

@@ -36,8 +36,13 @@ struct Program {
   int blocks = 1;
   std::vector<bool> operand;  ///< per block: this rank brings a part of its own
   std::vector<bool> result;   ///< per block: this rank keeps what it holds in the end
+  /// A result is what arrived last, before this rank's own part is added to it (an exclusive scan).
+  bool exclusive = false;
   std::vector<Step> steps;
 };
+
+/// A program of `steps` steps in which nothing happens yet, no block is brought and none is kept.
+Program empty_program(int ranks, int rank, int blocks, int steps = 0);
 
 /// first, then second: what first leaves behind is what second starts from. Results are second's.
 Program concatenate(Program first, const Program& second);

@@ -21,10 +21,15 @@ struct CopyState final : Request::State {
 class FaultyTransport final : public Transport {
  public:
   FaultyTransport(Transport& inner, Fault fault) : inner_(inner), fault_(std::move(fault)) {}
+  FaultyTransport(std::unique_ptr<Transport> inner, Fault fault)
+      : owned_(std::move(inner)), inner_(*owned_), fault_(std::move(fault)) {}
 
   [[nodiscard]] int rank() const override { return inner_.rank(); }
   [[nodiscard]] int size() const override { return inner_.size(); }
   void poll() override { inner_.poll(); }
+  std::unique_ptr<Transport> duplicate() override {
+    return std::make_unique<FaultyTransport>(inner_.duplicate(), fault_);
+  }
   [[nodiscard]] std::string description() const override { return inner_.description() + " with faults"; }
 
   Request isend(std::span<const std::uint8_t> data, int to, int tag) override {
@@ -40,6 +45,7 @@ class FaultyTransport final : public Transport {
   }
 
  private:
+  std::unique_ptr<Transport> owned_;  ///< of a duplicate
   Transport& inner_;
   Fault fault_;
   std::uint64_t sent_ = 0;

@@ -55,6 +55,22 @@ struct Group {
       const std::lock_guard lock(box.mutex);
       box.arrived.notify_all();
     }
+    std::vector<std::shared_ptr<Group>> all;
+    {
+      const std::lock_guard lock(failure_mutex);
+      all = duplicates;
+    }
+    for (const auto& group : all) group->fail(what);
+  }
+
+  /// The group behind every rank's nth duplicate.
+  std::shared_ptr<Group> duplicate(std::size_t nth) {
+    const std::lock_guard lock(failure_mutex);
+    while (duplicates.size() <= nth) {
+      duplicates.push_back(std::make_shared<Group>(static_cast<int>(boxes.size()), timeout));
+      duplicates.back()->failure = failure;
+    }
+    return duplicates[nth];
   }
 
   [[nodiscard]] std::optional<std::string> failed() {
@@ -66,6 +82,7 @@ struct Group {
   double timeout;
   std::mutex failure_mutex;  ///< taken after a mailbox's, never before
   std::optional<std::string> failure;
+  std::vector<std::shared_ptr<Group>> duplicates;  ///< made by whoever asks first
 };
 
 void deliver(Posted& posted, std::span<const std::uint8_t> data) {
@@ -159,6 +176,9 @@ class ThreadsTransport final : public Transport {
   [[nodiscard]] int size() const override { return static_cast<int>(group_->boxes.size()); }
   [[nodiscard]] std::string description() const override { return "threads"; }
   void poll() override {}
+  std::unique_ptr<Transport> duplicate() override {
+    return std::make_unique<ThreadsTransport>(group_->duplicate(duplicates_++), rank_);
+  }
 
   Request isend(std::span<const std::uint8_t> data, int to, int tag) override {
     Mailbox& box = group_->boxes.at(static_cast<std::size_t>(to));
@@ -196,6 +216,7 @@ class ThreadsTransport final : public Transport {
  private:
   std::shared_ptr<Group> group_;
   int rank_;
+  std::size_t duplicates_ = 0;
 };
 
 std::string text_of(const std::exception_ptr& error) {

@@ -55,6 +55,10 @@ class Transport {
   /// Lets outstanding operations make progress without waiting (cheap; called between chunks of codec work).
   virtual void poll() = 0;
 
+  /// Another transport over the same ranks, for another thread, whose messages never meet this one's. Collective, and
+  /// every rank gets one or none: Error(unsupported) then says why.
+  virtual std::unique_ptr<Transport> duplicate() = 0;
+
   /// For messages: "MPI (Open MPI 4.1.4)", "threads".
   [[nodiscard]] virtual std::string description() const = 0;
 };

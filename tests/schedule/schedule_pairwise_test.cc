@@ -8,20 +8,22 @@
 namespace laconic::schedule {
 namespace {
 
-TEST(Pairwise, AlltoallGivesEveryRankWhatEveryRankHadForIt) {
-  for (int n = 1; n <= 64; ++n) {
-    std::vector<Program> programs;
-    for (int r = 0; r < n; ++r) programs.push_back(pairwise::alltoall(n, r));
-    const auto out = symbolic::run(programs);
-    ASSERT_EQ(out.problem, "") << n << " ranks";
-    for (int to = 0; to < n; ++to) {
-      for (int from = 0; from < n; ++from) {
-        const auto block = static_cast<std::size_t>(from * n + to);
-        const symbolic::Contributions only_sender{{from, 1}};
-        EXPECT_TRUE(programs[static_cast<std::size_t>(to)].result[block]);
-        EXPECT_EQ(out.holds[static_cast<std::size_t>(to)][block], only_sender);
-      }
+TEST(Pairwise, EveryRankGetsWhatEveryRankHadForIt) {
+  for (auto make : {pairwise::alltoall, pairwise::exchange}) {
+    for (int n = 1; n <= 64; ++n) {
+      const auto programs = symbolic::programs_of(n, [&](int r) { return make(n, r); });
+      const auto sent_to = [n](int rank, int block) {
+        return block % n == rank ? symbolic::each_of(block / n, block / n + 1) : symbolic::Contributions{};
+      };
+      ASSERT_EQ(symbolic::check(programs, sent_to), "") << n << " ranks";
     }
+  }
+}
+
+TEST(Pairwise, ExchangeReceivesFromWhomItSendsTo) {
+  for (const Step& s : pairwise::exchange(7, 3).steps) {
+    ASSERT_EQ(s.sends.size(), s.recvs.size());
+    for (std::size_t i = 0; i < s.sends.size(); ++i) EXPECT_EQ(s.sends[i].peer, s.recvs[i].peer);
   }
 }
 

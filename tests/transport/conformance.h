@@ -80,6 +80,25 @@ inline void small_exchange(Transport& t) {
   }
 }
 
+/// A duplicate conforms too, and what is sent over one is not received over the other.
+inline void duplicate_is_apart(Transport& t) {
+  const auto other = t.duplicate();
+  const int next = (t.rank() + 1) % t.size();
+  const int previous = (t.rank() + t.size() - 1) % t.size();
+  const Buffer first = message(t.rank(), next, 1, 50), second = message(t.rank(), next, 2, 50);
+  Buffer got_first(50), got_second(50);
+  Request a = t.isend(first, next, 0);
+  Request b = other->isend(second, next, 0);
+  other->irecv(got_second, previous, 0).wait();
+  t.irecv(got_first, previous, 0).wait();
+  a.wait();
+  b.wait();
+  EXPECT_EQ(got_first, message(previous, t.rank(), 1, 50));
+  EXPECT_EQ(got_second, message(previous, t.rank(), 2, 50));
+  order_is_kept(*other);
+  small_exchange(*other);
+}
+
 inline void run_all(Transport& t) {
   ASSERT_GE(t.rank(), 0);
   ASSERT_LT(t.rank(), t.size());
@@ -87,6 +106,7 @@ inline void run_all(Transport& t) {
   for (const std::size_t length : {0U, 1U, 1000U, 300000U}) everyone_to_everyone(t, length);
   order_is_kept(t);
   small_exchange(t);
+  duplicate_is_apart(t);
 }
 
 }  // namespace laconic::conformance

@@ -202,6 +202,19 @@ class MpiTransport final : public Transport {
     std::copy(small_->all.begin(), small_->all.end(), all.begin());
   }
 
+  std::unique_ptr<Transport> duplicate() override {
+    int level = MPI_THREAD_SINGLE;
+    MPI_Query_thread(&level);
+    const std::uint8_t mine = level >= MPI_THREAD_MULTIPLE ? 1 : 0;
+    std::vector<std::uint8_t> all(static_cast<std::size_t>(size_));
+    allgather_small({&mine, 1}, all);
+    if (std::find(all.begin(), all.end(), 0) != all.end()) {
+      throw Error(Code::unsupported,
+                  "MPI must have been initialised for several threads: MPI_Init_thread with MPI_THREAD_MULTIPLE");
+    }
+    return std::make_unique<MpiTransport>(comm_, timeout_);
+  }
+
   // Progress in both libraries comes from any call that looks for messages.
   void poll() override {
     int found = 0;
