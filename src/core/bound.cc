@@ -118,8 +118,9 @@ double Bound::absolute_for(double range) const {
     case BoundKind::ratio:
       break;
   }
-  throw Error(Code::unsupported,
-              "bound '" + to_string() + "': no codec offers a fixed ratio yet; state a bound such as 1e-3rel");
+  throw Error(
+      Code::unsupported,
+      "bound '" + to_string() + "': a fixed ratio promises nothing about the error; state a bound such as 1e-3rel");
 }
 
 }  // namespace laconic

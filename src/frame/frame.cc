@@ -1,25 +1,32 @@
 #include "frame/frame.h"
 
-#include <isa-l/crc.h>
-
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <string>
 
-#include "codec/slice/slice.h"
 #include "core/error.h"
+#include "frame/checksum.h"
 
 namespace laconic::frame {
 namespace {
 
-using slice::load;
-using slice::Params;
-using slice::store;
+static_assert(std::endian::native == std::endian::little, "header fields are stored as they are");
+
+template <class T>
+T load(const std::uint8_t* p) {
+  T v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+template <class T>
+void store(std::uint8_t* p, T v) {
+  std::memcpy(p, &v, sizeof v);
+}
 
 constexpr std::uint32_t magic = 0x314E434C;  // "LCN1"
 constexpr std::uint8_t version = 1;
-constexpr std::uint8_t codec_slice = 1;
 
 // Offsets in the header; docs/format.md has the same table.
 constexpr std::size_t at_magic = 0;
@@ -36,36 +43,69 @@ constexpr std::size_t at_bound = 40;
 
 [[noreturn]] void corrupt(const std::string& why) { throw Error(Code::corrupt, "frame: " + why); }
 
-std::uint32_t crc_update(std::uint32_t crc, const std::uint8_t* p, std::size_t n) {
-  while (n > 0) {
-    const std::size_t part = std::min<std::size_t>(n, std::size_t{1} << 30);
-    crc = crc32_iscsi(const_cast<unsigned char*>(p), static_cast<int>(part), crc);
-    p += part;
-    n -= part;
+/// The register after the header but for the checksum in it.
+std::uint32_t crc_of_header(const std::uint8_t* frame) {
+  const std::uint32_t crc = crc_update(crc_start, {frame, at_crc});
+  return crc_update(crc, {frame + at_crc + 4, header_bytes - at_crc - 4});
+}
+
+/// Checks a frame's checksum as its payload is read.
+class Reading final : public Witness {
+ public:
+  explicit Reading(Bytes frame) : frame_(frame), seen_(header_bytes), crc_(crc_of_header(frame.data())) {}
+  void see(Bytes piece) override {
+    crc_ = crc_update(crc_, piece);
+    seen_ += piece.size();
   }
-  return crc;
-}
+  /// Looks at what has not been shown, and throws Error(corrupt).
+  void finish() {
+    see(frame_.subspan(seen_));
+    if (~crc_ != load<std::uint32_t>(frame_.data() + at_crc))
+      corrupt("checksum does not match: the bytes were damaged");
+  }
 
-/// CRC-32C of the frame without the four bytes that hold it.
-std::uint32_t checksum(const std::uint8_t* frame, std::size_t n) {
-  std::uint32_t crc = crc_update(0xFFFFFFFFU, frame, at_crc);
-  crc = crc_update(crc, frame + at_crc + 4, n - at_crc - 4);
-  return ~crc;
-}
+ private:
+  Bytes frame_;
+  std::size_t seen_;
+  std::uint32_t crc_;
+};
 
-void write_header(const Grid& g, std::uint32_t operands, std::uint64_t count, MutBytes out, std::size_t bytes) {
+/// Makes the checksum of a frame as its payload is written. What is shown lies together; what comes before it in the
+/// frame is complete only in the end.
+class Writing final : public Witness {
+ public:
+  void see(Bytes piece) override {
+    if (begin_ == nullptr) begin_ = piece.data();
+    crc_ = crc_update(crc_, piece);
+    shown_ += piece.size();
+  }
+  [[nodiscard]] std::uint32_t checksum(Bytes frame) const {
+    const std::size_t first = begin_ == nullptr ? frame.size() : static_cast<std::size_t>(begin_ - frame.data());
+    std::uint32_t crc = crc_update(crc_of_header(frame.data()), frame.subspan(header_bytes, first - header_bytes));
+    crc = crc_join(crc, crc_, shown_);
+    return ~crc_update(crc, frame.subspan(first + shown_));
+  }
+
+ private:
+  const std::uint8_t* begin_ = nullptr;
+  std::size_t shown_ = 0;
+  std::uint32_t crc_ = 0;
+};
+
+void write_header(CodecId codec, const Grid& g, std::uint32_t operands, std::uint64_t count, MutBytes out,
+                  std::size_t bytes, const Writing& payload = {}) {
   std::uint8_t* p = out.data();
   store(p + at_magic, magic);
   p[at_version] = version;
   p[at_dtype] = static_cast<std::uint8_t>(g.dtype);
-  p[at_codec] = codec_slice;
+  p[at_codec] = static_cast<std::uint8_t>(codec);
   p[at_qbits] = static_cast<std::uint8_t>(g.qbits);
   store(p + at_operands, operands);
   store(p + at_count, count);
   store(p + at_bytes, std::uint64_t{bytes});
   store(p + at_step, g.step);
   store(p + at_bound, g.bound);
-  store(p + at_crc, checksum(p, bytes));
+  store(p + at_crc, payload.checksum(out.first(bytes)));
 }
 
 MutBytes payload_of(MutBytes out) {
@@ -74,8 +114,13 @@ MutBytes payload_of(MutBytes out) {
   return out.subspan(header_bytes);
 }
 
-void check_grid(const Grid& g) {
+void check_grid(const Grid& g, Promise promise) {
+  if (promise == Promise::rate) {
+    if (!(g.step > 0 && g.step <= 64) || g.bound < HUGE_VAL || g.qbits != 0) corrupt("no grid of a rate");
+    return;
+  }
   if (g.step == 0 && g.bound == 0 && g.qbits == 0) return;
+  if (promise == Promise::lossless) corrupt("a lossless codec with a step");
   const bool f64 = g.dtype == DType::f64;
   const double least = f64 ? 0x1p-901 : 0x1p-111;
   const double most = f64 ? 0x1p900 : 0x1p120;
@@ -95,8 +140,32 @@ void check_array(const Header& h, DType dtype, std::size_t count, const char* ar
                                             " elements, but the frame holds " + std::to_string(h.count));
 }
 
-slice::Payload payload_of(Bytes frame, const Header& h) {
-  return slice::check_table(frame.subspan(header_bytes, h.frame_bytes - header_bytes), h.count);
+Bytes payload_of(Bytes frame, const Header& h) { return frame.subspan(header_bytes, h.frame_bytes - header_bytes); }
+
+/// peek() has found the codec before.
+const Codec& codec_of(const Header& h) { return *find_codec(h.codec); }
+
+Coded coded_of(const Header& h, std::uint32_t divisor = 1) { return {h.grid, h.count, h.operands, divisor}; }
+
+void check_divisor(const Header& h, std::uint32_t divisor) {
+  if (divisor == 1) return;
+  if (divisor == 0 || h.grid.lossless())
+    throw Error(Code::invalid_argument,
+                "divisor: " + std::to_string(divisor) + " works for frames with a step only, and not 0");
+  if (codec_of(h).linear() == nullptr)
+    throw Error(Code::unsupported,
+                "divisor: frames of codec " + std::string(codec_of(h).name()) + " are no sums; decode with divisor 1");
+}
+
+/// The codec's sums; both frames must be of one that has them.
+const LinearCodec& linear_of(const Header& a, const Header& b) {
+  if (a.codec != b.codec)
+    throw Error(Code::mismatch, "the operands are coded by " + std::string(codec_of(a).name()) + " and " +
+                                    std::string(codec_of(b).name()));
+  if (codec_of(a).linear() == nullptr)
+    throw Error(Code::unsupported, "frames of codec " + std::string(codec_of(a).name()) +
+                                       " cannot be added: decode, add and encode, or use slice");
+  return *codec_of(a).linear();
 }
 
 /// What a sum of frames with these headers is.
@@ -120,19 +189,85 @@ Header sum_header(const Header& a, const Header& b) {
   return h;
 }
 
+Header check_sizes(Bytes frame) {
+  const Header h = peek(frame);
+  if (h.frame_bytes != frame.size())
+    corrupt("says it has " + std::to_string(h.frame_bytes) + " bytes, but " + std::to_string(frame.size()) +
+            " are here");
+  return h;
+}
+
+/// Runs work(). Where it throws, damage to an operand is the better reason.
+template <class Work, class... Operands>
+void explain(Work work, Operands&... operands) {
+  try {
+    work();
+  } catch (const Error&) {
+    (operands.finish(), ...);
+    throw;
+  }
+}
+
+/// An operand of a sum. One thread checks the checksum while it adds: nobody sees the sum before finish().
+class Operand {
+ public:
+  Operand(Bytes frame, int threads) : header(check_sizes(frame)), frame_(frame), reading_(frame), shown_(threads <= 1) {
+    if (!shown_) reading_.finish();
+    explain([&] { codec_of(header).check(coded_of(header), payload()); }, *this);
+  }
+  [[nodiscard]] Bytes payload() const { return payload_of(frame_, header); }
+  [[nodiscard]] Coded coded() {
+    Coded c = coded_of(header);
+    c.witness = shown_ ? &reading_ : nullptr;
+    return c;
+  }
+  void finish() {
+    if (shown_) reading_.finish();
+  }
+
+  const Header header;
+
+ private:
+  Bytes frame_;
+  Reading reading_;
+  bool shown_;
+};
+
+/// Writes a sum with this header; add(result) writes its payload and returns the bytes.
+template <class Add, class... Operands>
+std::size_t write_sum(const Header& h, MutBytes out, Add add, Operands&... operands) {
+  Writing writing;
+  Coded result = coded_of(h);
+  result.witness = &writing;
+  std::size_t n = header_bytes;
+  explain([&] { n += add(result); }, operands...);
+  (operands.finish(), ...);
+  write_header(h.codec, h.grid, h.operands, h.count, out, n, writing);
+  return n;
+}
+
 }  // namespace
 
-std::size_t capacity(DType dtype, std::size_t count) { return header_bytes + slice::capacity(dtype, count); }
+std::size_t capacity(DType dtype, std::size_t count, const Codec& codec) {
+  return header_bytes + codec.capacity(dtype, count);
+}
 
-std::size_t sum_capacity(DType dtype, std::size_t count) { return header_bytes + slice::sum_capacity(dtype, count); }
+std::size_t sum_capacity(DType dtype, std::size_t count) {
+  return header_bytes + slice_codec().linear()->sum_capacity(dtype, count);
+}
 
 std::size_t encode(ConstArray x, const Grid& grid, MutBytes out, int threads) {
+  return encode(slice_codec(), x, grid, out, threads);
+}
+
+std::size_t encode(const Codec& codec, ConstArray x, const Grid& grid, MutBytes out, int threads, Extents extents) {
   if (grid.dtype != x.dtype)
     throw Error(Code::invalid_argument,
                 "grid: made for " + std::string(name_of(grid.dtype)) + ", but x is " + std::string(name_of(x.dtype)));
-  const Params p = slice::params_for(grid, 1);
-  const std::size_t n = header_bytes + slice::encode(p, x.data, x.count, payload_of(out), threads);
-  write_header(grid, 1, x.count, out, n);
+  require_dtype(codec, x.dtype);
+  const Grid own = grid_for(codec, grid);
+  const std::size_t n = header_bytes + codec.encode(x, own, extents, payload_of(out), threads);
+  write_header(codec.id(), own, 1, x.count, out, n);
   return n;
 }
 
@@ -142,8 +277,10 @@ Header peek(Bytes head) {
   const std::uint8_t* p = head.data();
   if (load<std::uint32_t>(p + at_magic) != magic) corrupt("does not begin with LCN1");
   if (p[at_version] != version) corrupt("version " + std::to_string(p[at_version]) + "; this library reads version 1");
-  if (p[at_codec] != codec_slice) corrupt("codec " + std::to_string(p[at_codec]) + " is unknown");
   Header h;
+  h.codec = static_cast<CodecId>(p[at_codec]);
+  const Codec* codec = find_codec(h.codec);
+  if (codec == nullptr) corrupt("codec " + std::to_string(p[at_codec]) + " is unknown");
   h.grid.dtype = static_cast<DType>(p[at_dtype]);
   if (!is_valid(h.grid.dtype)) corrupt("dtype " + std::to_string(p[at_dtype]) + " is unknown");
   h.grid.qbits = p[at_qbits];
@@ -152,35 +289,30 @@ Header peek(Bytes head) {
   h.operands = load<std::uint32_t>(p + at_operands);
   h.count = load<std::uint64_t>(p + at_count);
   h.frame_bytes = load<std::uint64_t>(p + at_bytes);
-  check_grid(h.grid);
+  if (!codec->takes(h.grid.dtype))
+    corrupt("codec " + std::string(codec->name()) + " does not code " + std::string(name_of(h.grid.dtype)));
+  check_grid(h.grid, codec->promise());
   if (h.operands == 0) corrupt("no operands");
+  if (h.operands > 1 && codec->linear() == nullptr) corrupt("operands of a codec that cannot add");
   if (h.operands > 1 && !sum_fits(h.grid, h.operands)) corrupt("more operands than its grid can hold");
-  // A chunk takes at least 6 bytes with its size; more elements than that allows are a lie.
-  if (h.frame_bytes < header_bytes || h.chunks() > (h.frame_bytes - header_bytes) / 6 ||
+  if (h.frame_bytes < header_bytes || h.count > codec->most_elements(h.frame_bytes - header_bytes) ||
       h.count > (std::uint64_t{1} << 60))
     corrupt(std::to_string(h.count) + " elements do not fit in " + std::to_string(h.frame_bytes) + " bytes");
   return h;
 }
 
 Header check(Bytes frame) {
-  const Header h = peek(frame);
-  if (h.frame_bytes != frame.size())
-    corrupt("says it has " + std::to_string(h.frame_bytes) + " bytes, but " + std::to_string(frame.size()) +
-            " are here");
-  const std::uint32_t stored = load<std::uint32_t>(frame.data() + at_crc);
-  if (checksum(frame.data(), frame.size()) != stored) corrupt("checksum does not match: the bytes were damaged");
-  payload_of(frame, h);
+  const Header h = check_sizes(frame);
+  Reading(frame).finish();
+  codec_of(h).check(coded_of(h), payload_of(frame, h));
   return h;
 }
 
 void decode(Bytes frame, MutArray out, int threads, std::uint32_t divisor) {
   const Header h = check(frame);
   check_array(h, out.dtype, out.count, "out");
-  if (divisor == 0 || (divisor > 1 && h.grid.lossless()))
-    throw Error(Code::invalid_argument,
-                "divisor: " + std::to_string(divisor) + " works for frames with a step only, and not 0");
-  const Params p = slice::params_for(h.grid, h.operands, divisor);
-  slice::decode(p, payload_of(frame, h), 0, h.chunks(), out.data, threads);
+  check_divisor(h, divisor);
+  codec_of(h).decode(coded_of(h, divisor), payload_of(frame, h), 0, out, threads);
 }
 
 void decode_chunks(Bytes frame, std::uint64_t first, std::uint64_t n, MutArray out, bool verified,
@@ -194,36 +326,44 @@ void decode_chunks(Bytes frame, std::uint64_t first, std::uint64_t n, MutArray o
   Header part = h;
   part.count = n == 0 ? 0 : end - begin;
   check_array(part, out.dtype, out.count, "out");
-  if (divisor == 0 || (divisor > 1 && h.grid.lossless()))
-    throw Error(Code::invalid_argument,
-                "divisor: " + std::to_string(divisor) + " works for frames with a step only, and not 0");
-  slice::decode(slice::params_for(h.grid, h.operands, divisor), payload_of(frame, h), first, n, out.data, 1);
+  check_divisor(h, divisor);
+  codec_of(h).decode(coded_of(h, divisor), payload_of(frame, h), begin, out, 1);
 }
 
 std::size_t add(Bytes a, Bytes b, MutBytes out, int threads) {
-  const Header ha = check(a);
-  const Header hb = check(b);
-  const Header h = sum_header(ha, hb);
-  const std::size_t n =
-      header_bytes + slice::add(slice::params_for(h.grid, h.operands), slice::params_for(ha.grid, ha.operands),
-                                payload_of(a, ha), slice::params_for(hb.grid, hb.operands), payload_of(b, hb),
-                                payload_of(out), threads);
-  write_header(h.grid, h.operands, h.count, out, n);
-  return n;
+  Operand oa(a, threads);
+  Operand ob(b, threads);
+  const LinearCodec* codec = nullptr;
+  Header h;
+  const auto plan = [&] {
+    codec = &linear_of(oa.header, ob.header);
+    h = sum_header(oa.header, ob.header);
+  };
+  explain(plan, oa, ob);
+  const MutBytes to = payload_of(out);
+  const auto sum = [&](const Coded& result) {
+    return codec->add(result, oa.coded(), oa.payload(), ob.coded(), ob.payload(), to, threads);
+  };
+  return write_sum(h, out, sum, oa, ob);
 }
 
 std::size_t encode_add(ConstArray x, Bytes b, MutBytes out, int threads) {
-  const Header hb = check(b);
-  check_array(hb, x.dtype, x.count, "x");
-  Header hx = hb;
+  Operand ob(b, threads);
+  Header hx = ob.header;
   hx.operands = 1;
-  const Header h = sum_header(hx, hb);
-  const std::size_t n =
-      header_bytes + slice::encode_add(slice::params_for(h.grid, h.operands), slice::params_for(hx.grid, 1), x.data,
-                                       slice::params_for(hb.grid, hb.operands), payload_of(b, hb), payload_of(out),
-                                       threads);
-  write_header(h.grid, h.operands, h.count, out, n);
-  return n;
+  const LinearCodec* codec = nullptr;
+  Header h;
+  const auto plan = [&] {
+    check_array(ob.header, x.dtype, x.count, "x");
+    codec = &linear_of(hx, ob.header);
+    h = sum_header(hx, ob.header);
+  };
+  explain(plan, ob);
+  const MutBytes to = payload_of(out);
+  const auto sum = [&](const Coded& result) {
+    return codec->encode_add(result, coded_of(hx), x.data, ob.coded(), ob.payload(), to, threads);
+  };
+  return write_sum(h, out, sum, ob);
 }
 
 }  // namespace laconic::frame

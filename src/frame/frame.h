@@ -1,4 +1,4 @@
-// The self-describing unit that travels or is stored: header, table of chunk sizes, slice chunks, CRC-32C.
+// The self-describing unit that travels or is stored: header, a codec's payload, CRC-32C.
 // docs/format.md describes every bit. Everything here is thread safe; nothing keeps state between calls.
 #pragma once
 
@@ -6,13 +6,14 @@
 #include <cstdint>
 #include <span>
 
+#include "codec/codec.h"
 #include "codec/grid.h"
 #include "core/array.h"
 
 namespace laconic::frame {
 
-using Bytes = std::span<const std::uint8_t>;
-using MutBytes = std::span<std::uint8_t>;
+using Bytes = CodecBytes;
+using MutBytes = CodecMutBytes;
 
 /// Values in a chunk, the unit of random access and pipelining (the last one of a frame may be shorter).
 inline constexpr std::size_t chunk_values = 2048;
@@ -21,7 +22,8 @@ inline constexpr std::size_t chunk_values = 2048;
 inline constexpr std::size_t header_bytes = 48;
 
 struct Header {
-  Grid grid;
+  Grid grid;  ///< of a rate codec: see rate_grid()
+  CodecId codec = CodecId::slice;
   std::uint64_t count = 0;        ///< elements
   std::uint32_t operands = 1;     ///< how many arrays were summed into this frame
   std::uint64_t frame_bytes = 0;  ///< whole frame, header included
@@ -30,7 +32,7 @@ struct Header {
 };
 
 /// Most bytes that encoding `count` elements can take: at most 1.02 * raw + 64.
-std::size_t capacity(DType dtype, std::size_t count);
+std::size_t capacity(DType dtype, std::size_t count, const Codec& codec = slice_codec());
 
 /// Most bytes of a sum of frames (add, encode_add): elements that no grid integer can hold travel as exact expansions.
 std::size_t sum_capacity(DType dtype, std::size_t count);
@@ -39,6 +41,11 @@ std::size_t sum_capacity(DType dtype, std::size_t count);
 /// Returns the frame's bytes. The bytes do not depend on the SIMD target or on threads.
 std::size_t encode(ConstArray x, const Grid& grid, MutBytes out, int threads = 1);
 
+/// The same by another codec. Its frame's grid is grid_for(codec, grid). Throws Error(unsupported) for a dtype or grid
+/// that it does not take, and where it was not built in.
+std::size_t encode(const Codec& codec, ConstArray x, const Grid& grid, MutBytes out, int threads = 1,
+                   Extents extents = {});
+
 /// Reads the first header_bytes only (magic, version, plausibility). Throws Error(corrupt).
 Header peek(Bytes head);
 
@@ -46,7 +53,7 @@ Header peek(Bytes head);
 Header check(Bytes frame);
 
 /// Decodes a whole frame into out (out.dtype and out.count must match the header: Error(invalid_argument)). Validates
-/// first. divisor > 1 gives the average of a sum: value = round(q * (step / divisor)).
+/// first. divisor > 1 gives the average of a sum: value = round(q * (step / divisor)); for linear codecs only.
 void decode(Bytes frame, MutArray out, int threads = 1, std::uint32_t divisor = 1);
 
 /// Random access: decodes chunks [first, first + n) of a frame into out, whose count must be the values in them.
@@ -54,8 +61,9 @@ void decode(Bytes frame, MutArray out, int threads = 1, std::uint32_t divisor = 
 void decode_chunks(Bytes frame, std::uint64_t first, std::uint64_t n, MutArray out, bool verified = false,
                    std::uint32_t divisor = 1);
 
-/// out = a + b on the grid, without going through floating point. Same points, count and dtype required
-/// (Error(mismatch)). out must hold sum_capacity and overlap neither operand. Returns the frame's bytes.
+/// out = a + b on the grid, without going through floating point. Same codec, points, count and dtype required
+/// (Error(mismatch)), and a codec that is linear (Error(unsupported)). out must hold sum_capacity and overlap neither
+/// operand; after an Error it holds anything. Returns the frame's bytes.
 std::size_t add(Bytes a, Bytes b, MutBytes out, int threads = 1);
 
 /// out = encode(x) + b in one pass: the step of a reduction that meets the local operand.

@@ -72,6 +72,34 @@ void expect_same_answer_everywhere(const std::vector<std::uint8_t>& bytes) {
   }
 }
 
+/// One thread looks at the checksum while it adds, in pieces; several look first.
+TEST(FrameDamage, SumsFindIt) {
+  const Array x = sample(DType::f32, Kind::noise, 100000);
+  const Grid g = grids_of(DType::f32).back();
+  const std::vector<std::uint8_t> good = encoded(x, g).frame;
+  ASSERT_GT(good.size(), std::size_t{70000});
+  std::vector<std::uint8_t> out(frame::sum_capacity(x.dtype, x.count));
+  const auto code_of = [&](auto add) {
+    try {
+      add();
+      return Code::ok;
+    } catch (const Error& e) {
+      return e.code();
+    }
+  };
+  for (const int threads : {1, 2}) {
+    EXPECT_EQ(code_of([&] { frame::add(good, good, out, threads); }), Code::ok);
+    EXPECT_EQ(code_of([&] { frame::encode_add(x.view(), good, out, threads); }), Code::ok);
+    for (std::size_t at = 12; at < good.size(); at += at < 200 ? 1 : 4999) {
+      std::vector<std::uint8_t> bad = good;
+      bad[at] ^= 0x10;
+      EXPECT_EQ(code_of([&] { frame::add(bad, good, out, threads); }), Code::corrupt) << at;
+      EXPECT_EQ(code_of([&] { frame::add(good, bad, out, threads); }), Code::corrupt) << at;
+      EXPECT_EQ(code_of([&] { frame::encode_add(x.view(), bad, out, threads); }), Code::corrupt) << at;
+    }
+  }
+}
+
 TEST(FrameDamage, EveryTruncationIsFound) {
   for (const Outcome& f : samples()) {
     const std::size_t n = f.frame.size();

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "codec/slice_cases.h"
+#include "codec/codec_cases.h"
 
 using namespace laconic;        // NOLINT(google-build-using-namespace)
 using namespace laconic::test;  // NOLINT(google-build-using-namespace)
@@ -35,6 +35,14 @@ int main(int argc, char** argv) {
         const Outcome sum = added(x, f, encoded(sample(t, Kind::fill_runs, count), g));
         if (sum.code == Code::ok && sum.frame.size() < 4000) write(argv[1], number++, sum);
       }
+  for (const Codec* codec : built_codecs()) {
+    if (codec->id() == CodecId::slice) continue;
+    for (const DType t : {DType::f32, DType::f64})
+      for (const Kind kind : {Kind::smooth, Kind::mixed}) {
+        const Grid g = grids_for(*codec, t).back();
+        write(argv[1], number++, encoded_by(*codec, sample(t, kind, 300), grid_for(*codec, g)));
+      }
+  }
   std::printf("%d seeds\n", number);
   return 0;
 }

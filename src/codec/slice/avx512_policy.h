@@ -88,7 +88,8 @@ struct Quantiser32 {
 
   /// q with its bias; bits that `outside` must not have above the window; and the decoder's error.
   void one(const void* x, int i, __m512i& q, __m512i& outside, __m512& error) const {
-    const __m512 a = Narrow<E>::load16(x, i);
+    __m512 a = Narrow<E>::load16(x, i);
+    asm("" : "+v"(a));  // else gcc loads it twice, and unaligned loads are dear
     const __m512 t = _mm512_fmadd_ps(a, inverse, origin);
     error = _mm512_sub_ps(a, Narrow<E>::rounded(_mm512_mul_ps(_mm512_sub_ps(t, origin), step)));
     q = _mm512_castps_si512(t);
@@ -115,24 +116,32 @@ struct Quantiser32 {
     const __m512i any =
         _mm512_or_si512(_mm512_or_si512(outside[0], outside[1]), _mm512_or_si512(outside[2], outside[3]));
     const __m512 error = _mm512_max_ps(_mm512_max_ps(errors[0], errors[1]), _mm512_max_ps(errors[2], errors[3]));
-    const __m512i above = _mm512_srl_epi32(any, window);
-    return (_mm512_test_epi32_mask(above, above) | _mm512_cmp_ps_mask(error, bound, _CMP_NLE_UQ)) == 0;
+    return bad(any, error) == 0;
   }
 
-  void marks(const void* x, std::uint64_t* m) const {
+  void marks(const void* x, std::uint64_t* m, std::int32_t* q) const {
     for (int b = 0; b < chunk_blocks; ++b) {
-      m[b] = 0;
+      __m512i outside[4];
+      __m512 error[4];
       for (int k = 0; k < 4; ++k) {
         __m512i v;
-        __m512i outside = _mm512_setzero_si512();
-        __m512 error;
-        one(x, 64 * b + 16 * k, v, outside, error);
-        const __m512i above = _mm512_srl_epi32(outside, window);
-        const unsigned bad = _mm512_test_epi32_mask(above, above) |
-                             static_cast<unsigned>(_mm512_cmp_ps_mask(_mm512_abs_ps(error), bound, _CMP_NLE_UQ));
-        m[b] |= std::uint64_t{bad} << (16 * k);
+        outside[k] = _mm512_setzero_si512();
+        one(x, 64 * b + 16 * k, v, outside[k], error[k]);
+        _mm512_store_si512(q + 64 * b + 16 * k, v);
       }
+      const __m512i any =
+          _mm512_or_si512(_mm512_ternarylogic_epi32(outside[0], outside[1], outside[2], 0xFE), outside[3]);
+      const __m512 most =
+          _mm512_range_ps(_mm512_range_ps(error[0], error[1], 11), _mm512_range_ps(error[2], error[3], 11), 11);
+      m[b] = 0;
+      if (bad(any, most) == 0) continue;
+      for (int k = 0; k < 4; ++k) m[b] |= std::uint64_t{bad(outside[k], _mm512_abs_ps(error[k]))} << (16 * k);
     }
+  }
+  /// Which of 16 elements are exceptions, from what one() says of them.
+  [[nodiscard]] unsigned bad(__m512i outside, __m512 error) const {
+    const __m512i above = _mm512_srl_epi32(outside, window);
+    return _mm512_test_epi32_mask(above, above) | static_cast<unsigned>(_mm512_cmp_ps_mask(error, bound, _CMP_NLE_UQ));
   }
 };
 
@@ -178,7 +187,7 @@ struct Quantiser64 {
     return (_mm512_test_epi64_mask(above, above) | _mm512_cmp_pd_mask(error, bound, _CMP_NLE_UQ)) == 0;
   }
 
-  void marks(const void* x, std::uint64_t* m) const {
+  void marks(const void* x, std::uint64_t* m, std::int32_t* q) const {
     for (int b = 0; b < chunk_blocks; ++b) {
       m[b] = 0;
       for (int k = 0; k < 8; ++k) {
@@ -186,6 +195,7 @@ struct Quantiser64 {
         __m512i outside = _mm512_setzero_si512();
         __m512d error;
         one(x, 64 * b + 8 * k, v, outside, error);
+        _mm256_store_si256(reinterpret_cast<__m256i*>(q + 64 * b + 8 * k), v);
         const __m512i above = _mm512_srl_epi64(outside, window);
         const unsigned bad = _mm512_test_epi64_mask(above, above) |
                              static_cast<unsigned>(_mm512_cmp_pd_mask(_mm512_abs_pd(error), bound, _CMP_NLE_UQ));
@@ -243,17 +253,18 @@ struct Avx512Base {
     return false;
   }
 
-  static void find_marks(const Params& p, const void* x, std::uint64_t* marks) {
+  /// Marks, and the integers once more.
+  static void find_marks(const Params& p, const void* x, std::uint64_t* marks, std::int32_t* q) {
     const FlushSubnormals guard;
     switch (elements_of(p)) {
       case Elements::f64:
-        return Quantiser64(p).marks(x, marks);
+        return Quantiser64(p).marks(x, marks, q);
       case Elements::f16:
-        return Quantiser32<Elements::f16>(p).marks(x, marks);
+        return Quantiser32<Elements::f16>(p).marks(x, marks, q);
       case Elements::bf16:
-        return Quantiser32<Elements::bf16>(p).marks(x, marks);
+        return Quantiser32<Elements::bf16>(p).marks(x, marks, q);
       default:
-        return Quantiser32<Elements::f32>(p).marks(x, marks);
+        return Quantiser32<Elements::f32>(p).marks(x, marks, q);
     }
   }
 
@@ -325,15 +336,13 @@ struct Avx512Base {
     return r;
   }
 
-  /// Sixteen times the leading zero bits: of the OR of each of the block's eight groups of eight zigzag residuals,
-  /// twice.
+  /// Leading zero bits of the OR of each of the block's eight groups of eight zigzag residuals, twice. v ^ 2v has as
+  /// many as the zigzag of v.
   static __m512i group_zeros(const Block64& r) {
-    const __m512i z0 = zigzag(r.v[0]);
-    const __m512i z1 = zigzag(r.v[1]);
-    const __m512i z2 = zigzag(r.v[2]);
-    const __m512i z3 = zigzag(r.v[3]);
-    const __m512i a = _mm512_or_si512(_mm512_shuffle_i32x4(z0, z1, 0x88), _mm512_shuffle_i32x4(z0, z1, 0xDD));
-    const __m512i b = _mm512_or_si512(_mm512_shuffle_i32x4(z2, z3, 0x88), _mm512_shuffle_i32x4(z2, z3, 0xDD));
+    __m512i z[4];
+    for (int k = 0; k < 4; ++k) z[k] = _mm512_xor_si512(r.v[k], _mm512_add_epi32(r.v[k], r.v[k]));
+    const __m512i a = _mm512_or_si512(_mm512_shuffle_i32x4(z[0], z[1], 0x88), _mm512_shuffle_i32x4(z[0], z[1], 0xDD));
+    const __m512i b = _mm512_or_si512(_mm512_shuffle_i32x4(z[2], z[3], 0x88), _mm512_shuffle_i32x4(z[2], z[3], 0xDD));
     const __m512i c = _mm512_or_si512(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
     return _mm512_lzcnt_epi32(_mm512_or_si512(c, _mm512_shuffle_epi32(c, _MM_PERM_CDAB)));
   }
@@ -347,10 +356,15 @@ struct Avx512Base {
       zeros[1] = _mm512_add_epi32(zeros[1], group_zeros(residual<Predictor::first>(at, 0)));
       zeros[2] = _mm512_add_epi32(zeros[2], group_zeros(residual<Predictor::second>(at, 0)));
     }
-    // More zeros are less cost.
-    const int none = _mm512_reduce_add_epi32(zeros[0]);
-    const int first = _mm512_reduce_add_epi32(zeros[1]);
-    const int second = _mm512_reduce_add_epi32(zeros[2]);
+    // More zeros are less cost. The sums of even lanes (odd ones repeat them) need ten bits each, so one reduction
+    // does.
+    const __m512i three =
+        _mm512_or_si512(_mm512_or_si512(zeros[0], _mm512_slli_epi32(zeros[1], 10)), _mm512_slli_epi32(zeros[2], 20));
+    const auto sums =
+        static_cast<std::uint64_t>(_mm512_reduce_add_epi64(_mm512_and_si512(three, _mm512_set1_epi64(0xFFFFFFFFLL))));
+    const int none = static_cast<int>(sums & 1023);
+    const int first = static_cast<int>(sums >> 10 & 1023);
+    const int second = static_cast<int>(sums >> 20 & 1023);
     Choice<std::int32_t> c{Predictor::first, q.q[0]};
     int best = first;
     if (none > best) {

@@ -11,7 +11,7 @@
 #if defined(__clang__)
 #pragma clang attribute push(                                                                                \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512bitalg," \
-                          "avx512vnni,gfni,bmi,bmi2,lzcnt,popcnt,fma,avx2,f16c"))),                          \
+                          "avx512vnni,avx512vpopcntdq,gfni,bmi,bmi2,lzcnt,popcnt,fma,avx2,f16c"))),          \
     apply_to = function)
 #else
 #pragma GCC push_options
@@ -25,87 +25,9 @@ namespace {
 #include "codec/slice/fast_codec.h"
 // The policy's base uses the types above.
 #include "codec/slice/avx512_policy.h"
+#include "codec/slice/avx512x_tables.h"
 
-/// Byte permutations and bit matrices.
-struct Tables {
-  alignas(64) std::uint8_t from_packed[64];       // after the lane-wise packs: value 8g+7-r to byte 8g+r
-  alignas(64) std::uint8_t to_planes[64];         // byte 8g+r to 8r+g
-  alignas(64) std::uint8_t from_planes[64];       // byte 8(7-r)+g to 8g+r
-  alignas(64) std::uint8_t triangle[4][64];       // byte 4g+t counts in the sums of lanes 4g+t and above
-  alignas(64) std::uint8_t wedge[4][64];          // and as often as there are lanes from it on: sums of sums
-  alignas(64) std::uint8_t from_packed16[2][64];  // low and high bytes of 16-bit packs, in from_packed's order
-  alignas(64) std::uint8_t lowest[9][64];         // all bits of the first n planes
-  alignas(64) std::uint8_t interleave[2][64];     // low bytes (0..63) and high bytes (64..127) of 32 words each
-
-  constexpr Tables()
-      : from_packed(), to_planes(), from_planes(), triangle(), wedge(), from_packed16(), lowest(), interleave() {
-    for (int g = 0; g < 8; ++g)
-      for (int r = 0; r < 8; ++r) {
-        const int v = g * 8 + (7 - r);
-        from_packed[g * 8 + r] = static_cast<std::uint8_t>((v % 16) / 4 * 16 + v / 16 * 4 + v % 4);
-        to_planes[r * 8 + g] = static_cast<std::uint8_t>(g * 8 + r);
-        from_planes[g * 8 + r] = static_cast<std::uint8_t>((7 - r) * 8 + g);
-      }
-    for (int g = 0; g < 4; ++g)
-      for (int j = 0; j < 16; ++j)
-        for (int t = 0; t < 4; ++t) {
-          triangle[g][j * 4 + t] = 4 * g + t <= j;
-          wedge[g][j * 4 + t] = static_cast<std::uint8_t>(4 * g + t <= j ? j - (4 * g + t) + 1 : 0);
-        }
-    for (int g = 0; g < 8; ++g)
-      for (int r = 0; r < 8; ++r) {
-        // Value v stands in the first pack when v < 32; a pack's 128-bit lane holds four of one half, four of the
-        // other.
-        const int v = g * 8 + (7 - r);
-        const int word = v / 32 * 32 + v % 16 / 4 * 8 + v % 32 / 16 * 4 + v % 4;
-        for (int high = 0; high < 2; ++high)
-          from_packed16[high][g * 8 + r] = static_cast<std::uint8_t>(2 * word + high);
-      }
-    for (int n = 0; n <= 8; ++n)
-      for (int i = 0; i < 8 * n; ++i) lowest[n][i] = 255;
-    for (int half = 0; half < 2; ++half)
-      for (int i = 0; i < 32; ++i) {
-        interleave[half][2 * i] = static_cast<std::uint8_t>(32 * half + i);
-        interleave[half][2 * i + 1] = static_cast<std::uint8_t>(64 + 32 * half + i);
-      }
-  }
-};
-constexpr Tables tables;
-
-/// GF2P8AFFINEQB's matrix for an 8x8 bit map given by which input bits an output bit is the sum of.
-template <class F>
-constexpr std::uint64_t bit_matrix(F sums) {
-  std::uint64_t a = 0;
-  for (int out = 0; out < 8; ++out)
-    for (int in = 0; in < 8; ++in)
-      if (sums(in, out)) a |= std::uint64_t{1} << (8 * (7 - out) + in);
-  return a;
-}
-/// Zigzag of a signed byte: bit 0 is the sign, bit i is bit i-1 xor the sign; and back.
-constexpr std::uint64_t to_zigzag = bit_matrix([](int in, int out) { return (in == 7) != (out > 0 && in == out - 1); });
-constexpr std::uint64_t from_zigzag =
-    bit_matrix([](int in, int out) { return (in == 0) != (out < 7 && in == out + 1); });
-constexpr std::uint64_t identity = bit_matrix([](int in, int out) { return in == 7 - out; });
-
-/// d and code by w and by the number of full planes from the bottom, for w <= 8: see dense_planes().
-struct NarrowSplits {
-  std::uint8_t d[9][9];
-  std::uint8_t code[9][9];
-  constexpr NarrowSplits() : d(), code() {
-    for (int w = 0; w <= 8; ++w)
-      for (int full = 0; full <= 8; ++full) {
-        d[w][full] = static_cast<std::uint8_t>(dense_planes(w, [&](int r) { return r < full ? 8 : 0; }));
-        code[w][full] = make_code(w, d[w][full]);
-      }
-  }
-};
-constexpr NarrowSplits narrow_splits;
-
-inline __m512i transpose(__m512i rows) {
-  return _mm512_gf2p8affine_epi64_epi8(_mm512_set1_epi64(static_cast<long long>(identity)), rows, 0);
-}
-
-struct Avx512x : Avx512Base {
+struct Avx512xPlanes : Avx512Base {
   // ------------------------------------------------------------------------------------------- planes out
 
   /// How many planes from the bottom have at least 7 non-zero bytes; byte r of `nonzero` tells those of plane r. A byte
@@ -127,15 +49,16 @@ struct Avx512x : Avx512Base {
     const std::uint64_t nonzero = _mm512_test_epi8_mask(plane, plane);
     const int w = used_planes(nonzero);
     const int full = full_planes(nonzero);
-    const int d = narrow_splits.d[w][full];
-    const std::uint64_t sparse = nonzero & ~_bzhi_u64(~std::uint64_t{0}, static_cast<unsigned>(8 * d));
+    const unsigned split = at_hand().splits[w][full];
+    const unsigned dense = split & 255;
+    const std::uint64_t sparse = nonzero & ~_bzhi_u64(~std::uint64_t{0}, dense);
     _mm512_storeu_si512(o.dense, plane);
-    store(o.masks, sparse >> (8 * d & 63));
+    store(o.masks, sparse >> (dense & 63));
     _mm512_storeu_si512(o.bytes, _mm512_maskz_compress_epi8(sparse, plane));
-    o.dense += 8 * d;
-    o.masks += w - d;
+    o.dense += dense;
+    o.masks += w - static_cast<int>(dense / 8);
     o.bytes += _mm_popcnt_u64(sparse);
-    return {w, d, narrow_splits.code[w][full]};
+    return {w, static_cast<int>(dense / 8), static_cast<std::uint8_t>(split >> 8)};
   }
 
   static __m512i pack_low_bytes(const Block64& z) {
@@ -153,7 +76,10 @@ struct Avx512x : Avx512Base {
 
   /// How many of the first n planes fall into the g-th group of eight. Without branches: planes differ from block to
   /// block.
-  static int below(int n, int g) { return _mm_popcnt_u32(_bzhi_u32(~0U, static_cast<unsigned>(n)) >> (8 * g) & 255); }
+  static int below(int n, int g) {
+    const int rest = n > 8 * g ? n - 8 * g : 0;
+    return rest < 8 ? rest : 8;
+  }
 
   /// Planes of `groups` bytes of the zigzag residuals, lowest first.
   template <int groups>
@@ -229,16 +155,17 @@ struct Avx512x : Avx512Base {
 
   // ------------------------------------------------------------------------------------------- planes in
 
-  /// Up to eight planes as 64 bytes in value order.
-  static __m512i read_planes(In& in, int dense, int sparse) {
+  /// Up to eight planes as 64 bytes in value order; with `reversal`, value 8g+7-r at byte 8g+r.
+  __attribute__((always_inline)) static __m512i read_planes(In& in, int dense, int sparse,
+                                                            std::uint64_t order = identity) {
     const std::uint64_t mask = _bzhi_u64(load<std::uint64_t>(in.masks), static_cast<unsigned>(8 * sparse));
     // With eight dense planes there is no mask, so the shift by 64 that the & avoids does not matter.
-    const __m512i low = _mm512_and_si512(_mm512_loadu_si512(in.dense), _mm512_load_si512(tables.lowest[dense]));
+    const __m512i low = _mm512_and_si512(_mm512_loadu_si512(in.dense), _mm512_load_si512(at_hand().lowest[dense]));
     const __m512i plane = _mm512_mask_expand_epi8(low, mask << (8 * dense & 63), _mm512_loadu_si512(in.bytes));
     in.dense += 8 * dense;
     in.masks += sparse;
     in.bytes += _mm_popcnt_u64(mask);
-    return transpose(_mm512_permutexvar_epi8(_mm512_load_si512(tables.from_planes), plane));
+    return transpose(_mm512_permutexvar_epi8(_mm512_load_si512(tables.from_planes), plane), order);
   }
 
   static __m512i signed_bytes(__m512i zigzag_bytes) {
@@ -249,7 +176,7 @@ struct Avx512x : Avx512Base {
     Block64 block;
     In in;
   };
-  static __m512i read_group(In& in, int dense, int sparse, int g) {
+  __attribute__((always_inline)) static __m512i read_group(In& in, int dense, int sparse, int g) {
     const int dense_here = below(dense, g);
     return read_planes(in, dense_here, below(dense + sparse, g) - dense_here);
   }
@@ -295,13 +222,59 @@ struct Avx512x : Avx512Base {
              _mm512_cvtepi8_epi32(_mm512_extracti32x4_epi32(bytes, 3))}};
   }
 
-  static Block64 get(In& in, int dense, int sparse) {
+  __attribute__((always_inline)) static Block64 get(In& in, int dense, int sparse) {
     if (__builtin_expect(dense + sparse > 8, 0)) {
       const Got got = get_wide(in, dense, sparse);
       in = got.in;
       return got.block;
     }
     return widen(signed_bytes(read_planes(in, dense, sparse)));
+  }
+
+  /// 64 residuals as digits of a byte each, lowest first, all signed: of at most 8 planes, or, in two, 15 (32767 would
+  /// need an upper digit of 128).
+  template <int Groups>
+  struct Digits {
+    __m512i digit[Groups];
+    /// The sum of each four values times four unsigned bytes, and more.
+    [[nodiscard]] __m512i product(__m512i plus, __m512i bytes) const {
+      const __m512i low = _mm512_dpbusd_epi32(plus, bytes, digit[0]);
+      if constexpr (Groups == 1) return low;
+      return _mm512_add_epi32(
+          low, _mm512_slli_epi32(_mm512_dpbusd_epi32(_mm512_setzero_si512(), bytes, digit[Groups - 1]), 8));
+    }
+    /// Fours in another order.
+    [[nodiscard]] Digits of(__m512i order) const {
+      Digits d;
+      for (int g = 0; g < Groups; ++g) d.digit[g] = _mm512_permutexvar_epi32(order, digit[g]);
+      return d;
+    }
+  };
+
+  /// The low and high bytes of 64 residuals of at most 16 planes.
+  struct Halves {
+    __m512i low;
+    __m512i high;
+  };
+  __attribute__((always_inline)) static Halves read_halves(In& in, int dense, int sparse,
+                                                           std::uint64_t order = identity) {
+    const int d = dense < 8 ? dense : 8;
+    const int w = dense + sparse < 8 ? dense + sparse : 8;
+    const __m512i low = read_planes(in, d, w - d, order);
+    const __m512i high = read_planes(in, dense - d, sparse + d - w, order);
+    return {_mm512_xor_si512(signed_bytes(low), affine(high, zigzag_maps.carry_down)),
+            _mm512_xor_si512(affine(high, zigzag_maps.shift_down), affine(low, zigzag_maps.sign_down))};
+  }
+
+  template <int Groups>
+  __attribute__((always_inline)) static Digits<Groups> read_digits(In& in, int dense, int sparse) {
+    if constexpr (Groups == 1) {
+      return {{signed_bytes(read_planes(in, dense, sparse))}};
+    } else {
+      const Halves h = read_halves(in, dense, sparse);
+      // The upper digit takes the lower one's sign.
+      return {{h.low, _mm512_add_epi8(h.high, affine(h.low, zigzag_maps.sign_to_one))}};
+    }
   }
 
   /// Sums of residuals along a chunk.
@@ -322,12 +295,13 @@ struct Avx512x : Avx512Base {
 
     /// Hands the next 64 integers to `sink`, in four registers.
     template <class Sink>
-    void next(In& in, int dense, int sparse, Sink sink) {
+    __attribute__((always_inline)) void next(In& in, int dense, int sparse, Sink sink) {
       if (P != Predictor::second && dense + sparse == 0) {
         for (int k = 0; k < 4; ++k) sink.put(k, last);
         return;
       }
-      if (P != Predictor::none && __builtin_expect(dense + sparse <= 8, 1)) return next_narrow(in, dense, sparse, sink);
+      if (P != Predictor::none && dense + sparse <= 8) return follow(read_digits<1>(in, dense, sparse), sink);
+      if (P != Predictor::none && dense + sparse <= 15) return follow(read_digits<2>(in, dense, sparse), sink);
       const Block64 r = get(in, dense, sparse);
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) {
@@ -342,31 +316,34 @@ struct Avx512x : Avx512Base {
       }
     }
 
-    /// 16 sums (or sums of sums) are four products of bytes with tables; the bytes come back from memory as broadcasts.
-    template <class Sink>
-    void next_narrow(In& in, int dense, int sparse, Sink sink) {
-      alignas(64) std::int32_t four[16];
-      _mm512_store_si512(four, signed_bytes(read_planes(in, dense, sparse)));
-      asm volatile("" : "+m"(four));
-      const auto& table = P == Predictor::first ? tables.triangle : tables.wedge;
+    /// Sums in two levels: over groups of four values by one product of bytes with ones, then along the sixteen groups,
+    /// then within each group by a product with a triangle.
+    template <int Groups, class Sink>
+    __attribute__((always_inline)) void follow(Digits<Groups> r, Sink sink) {
       const __m512i zero = _mm512_setzero_si512();
+      const __m512i change = r.product(zero, _mm512_set1_epi8(1));
+      const __m512i through = _mm512_add_epi32(prefix(change), P == Predictor::first ? last : slope);
+      const __m512i before = _mm512_sub_epi32(through, change);
+      if constexpr (P == Predictor::first) {
+        last = top(through);
 #pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k) {
-        __m512i a = _mm512_dpbusd_epi32(zero, _mm512_load_si512(table[0]), _mm512_set1_epi32(four[4 * k]));
-        __m512i b = _mm512_dpbusd_epi32(zero, _mm512_load_si512(table[1]), _mm512_set1_epi32(four[4 * k + 1]));
-        a = _mm512_dpbusd_epi32(a, _mm512_load_si512(table[2]), _mm512_set1_epi32(four[4 * k + 2]));
-        b = _mm512_dpbusd_epi32(b, _mm512_load_si512(table[3]), _mm512_set1_epi32(four[4 * k + 3]));
-        a = _mm512_add_epi32(a, b);
-        // Only the additions to last and slope wait for the sixteen values before.
-        if constexpr (P == Predictor::first) {
-          sink.put(k, _mm512_add_epi32(a, last));
-          last = _mm512_add_epi32(last, top(a));
-        } else {
-          const __m512i steps = _mm512_setr_epi32(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
-          const __m512i end = top(a);
-          sink.put(k, _mm512_add_epi32(_mm512_add_epi32(a, last), _mm512_mullo_epi32(slope, steps)));
-          last = _mm512_add_epi32(last, _mm512_add_epi32(end, _mm512_slli_epi32(slope, 4)));
-          slope = _mm512_add_epi32(slope, _mm512_sub_epi32(end, _mm512_permutexvar_epi32(_mm512_set1_epi32(14), a)));
+        for (int k = 0; k < 4; ++k) {
+          const __m512i own = _mm512_load_si512(tables.fours[k]);
+          sink.put(k, r.of(own).product(_mm512_permutexvar_epi32(own, before), _mm512_load_si512(tables.triangle)));
+        }
+      } else {
+        const __m512i move = r.product(_mm512_slli_epi32(before, 2), _mm512_set1_epi32(0x01020304));
+        const __m512i reached = _mm512_add_epi32(prefix(move), last);
+        const __m512i start = _mm512_sub_epi32(reached, move);
+        last = top(reached);
+        slope = top(through);
+        const __m512i steps = _mm512_broadcast_i32x4(_mm_setr_epi32(1, 2, 3, 4));
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; ++k) {
+          const __m512i own = _mm512_load_si512(tables.fours[k]);
+          const __m512i at = _mm512_permutexvar_epi32(own, start);
+          sink.put(k, _mm512_add_epi32(r.of(own).product(at, _mm512_load_si512(tables.wedge)),
+                                       _mm512_mullo_epi32(_mm512_permutexvar_epi32(own, before), steps)));
         }
       }
     }
@@ -394,6 +371,11 @@ struct Avx512x : Avx512Base {
       stream_or_store(y + 16 * k, _mm512_mul_ps(_mm512_cvtepi32_ps(v), step), Stream);
     }
   };
+  static ToIntegers sink(std::int32_t* q) { return {q}; }
+  template <bool Stream>
+  static ToF32<Stream> sink(ToF32<Stream> to) {
+    return to;
+  }
   static bool direct(const Params& p) { return elements_of(p) == Elements::f32 && p.narrow_value; }
 
   // ------------------------------------------------------------------------------------------- sums of blocks
@@ -415,22 +397,39 @@ struct Avx512x : Avx512Base {
     return {dense + sparse, dense};
   }
 
+  /// Both operands have at most 8 * Groups - 1 planes, so the sum has at most 8 * Groups.
+  template <int Groups>
+  __attribute__((always_inline)) static Split add_planes(In& a, int da, int sa, In& b, int db, int sb, Out& o) {
+    if constexpr (Groups == 1) {
+      const __m512i sum = _mm512_add_epi8(signed_bytes(read_planes(a, da, sa, reversal)),
+                                          signed_bytes(read_planes(b, db, sb, reversal)));
+      return put_narrow(o, planes(affine(sum, to_zigzag)));
+    } else {
+      const Halves x = read_halves(a, da, sa, reversal);
+      const Halves y = read_halves(b, db, sb, reversal);
+      const __m512i low = _mm512_add_epi8(x.low, y.low);
+      const __mmask64 carry = _mm512_cmplt_epu8_mask(low, x.low);
+      const __m512i sum = _mm512_add_epi8(x.high, y.high);
+      const __m512i high = _mm512_mask_sub_epi8(sum, carry, sum, _mm512_set1_epi8(-1));
+      const __m512i plane[2] = {
+          planes(_mm512_xor_si512(affine(low, zigzag_maps.shift_up), affine(high, zigzag_maps.sign_up))),
+          planes(_mm512_xor_si512(affine(high, to_zigzag), affine(low, zigzag_maps.sign_to_one)))};
+      const Put put = put_groups<2>(o, plane);
+      o = put.out;
+      return put.split;
+    }
+  }
+
   static Split add_block(In& a, int da, int sa, In& b, int db, int sb, Out& o) {
     const int wa = da + sa;
     const int wb = db + sb;
     if (wa == 0 && wb == 0) return {0, 0};
     if (wb == 0) return copy_block(a, da, sa, o);
     if (wa == 0) return copy_block(b, db, sb, o);
-    if (__builtin_expect(wa > 7 || wb > 7, 0)) {
-      const Block64 ra = get(a, da, sa);
-      return put(o, sum(ra, get(b, db, sb)));
-    }
-    // Both fit seven bits with sign, so the sum fits eight. Groups of eight bytes are reversed for the transposition.
-    const __m512i reverse = _mm512_broadcast_i32x4(_mm_set_epi8(8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
-    const __m512i s = _mm512_add_epi8(signed_bytes(read_planes(a, da, sa)), signed_bytes(read_planes(b, db, sb)));
-    const __m512i z = _mm512_gf2p8affine_epi64_epi8(_mm512_shuffle_epi8(s, reverse),
-                                                    _mm512_set1_epi64(static_cast<long long>(to_zigzag)), 0);
-    return put_narrow(o, planes(z));
+    if (wa <= 7 && wb <= 7) return add_planes<1>(a, da, sa, b, db, sb, o);
+    if (wa <= 15 && wb <= 15) return add_planes<2>(a, da, sa, b, db, sb, o);
+    const Block64 ra = get(a, da, sa);
+    return put(o, sum(ra, get(b, db, sb)));
   }
 
   static std::size_t count_bits(const std::uint8_t* masks, std::size_t n) {
@@ -458,6 +457,17 @@ struct Avx512x : Avx512Base {
   }
 };
 
+#include "codec/slice/avx512x_stages.h"
+
+struct Avx512x : Avx512xPlanes {
+  using Staged = Stages;
+  using Planes = PlaneSet;
+  static bool fusible(const Params& p) { return elements_of(p) == Elements::f32; }
+  static std::uint8_t* put_codes(const std::uint8_t* codes, Word& word, std::uint8_t* p) {
+    return Stages::put_codes(codes, word, p);
+  }
+};
+
 const Kernels* found() { return FastCodec<Avx512x>::kernels(); }
 
 }  // namespace
@@ -476,8 +486,8 @@ const Kernels* avx512x_kernels() {
                            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                            __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512vbmi") &&
                            __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512bitalg") &&
-                           __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("gfni") &&
-                           __builtin_cpu_supports("bmi2");
+                           __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vpopcntdq") &&
+                           __builtin_cpu_supports("gfni") && __builtin_cpu_supports("bmi2");
   return have ? found() : nullptr;
 }
 

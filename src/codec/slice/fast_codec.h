@@ -5,225 +5,39 @@
 //
 //   elements <-V::quantise, V::dequantise-> 2048 integers <-V::put, V::Chain-> planes <-this file-> bytes
 
-/// Where the three sections of a chunk are being written, or read.
-struct Out {
-  std::uint8_t* dense;
-  std::uint8_t* masks;
-  std::uint8_t* bytes;
-};
-struct In {
-  const std::uint8_t* dense;
-  const std::uint8_t* masks;
-  const std::uint8_t* bytes;
-};
+#include "codec/slice/fast_chunk.h"
 
-/// w planes, the low d of them dense; and the code that says so (of no meaning beyond max_code_width).
-struct Split {
-  int w;
-  int d;
-  std::uint8_t code;
-  Split(int planes, int dense) : w(planes), d(dense), code(make_code(planes, dense)) {}
-  Split(int planes, int dense, std::uint8_t c) : w(planes), d(dense), code(c) {}
-};
-
-/// The integers of a chunk with room before them for the two that a chain starts from.
-struct alignas(64) Integers {
-  std::int32_t before[16];
-  std::int32_t q[chunk_values];
-  std::int32_t after[16];
-  void start(std::int32_t base) { before[14] = before[15] = base; }
-};
-
-/// A chunk's exceptions when all of them are one value.
-struct Fill {
-  std::uint32_t blocks = 0;
-  std::uint64_t value = 0;  ///< as stored: element bits, or for sums those of a double
-  std::uint64_t marks[chunk_blocks];
-};
-
-/// Row c has bit c set: the OR of rows is a set of codes, without a chain of dependent look-ups.
-struct CodeSets {
-  alignas(32) std::uint64_t row[256][4];
-  constexpr CodeSets() : row() {
-    for (unsigned c = 0; c < 256; ++c) row[c][c / 64] = std::uint64_t{1} << (c % 64);
-  }
-};
-constexpr CodeSets code_sets;
-
-/// Distinct codes in ascending order, and the bits of every block's index (five words: more than 16 codes overflow).
-template <class V>
-int index_codes(const std::uint8_t* codes, std::uint8_t* dictionary, std::uint32_t* planes) {
-  std::uint64_t present[4] = {};
-  for (int b = 0; b < chunk_blocks; ++b)
-    for (int i = 0; i < 4; ++i) present[i] |= code_sets.row[codes[b]][i];
-  int k = 0;
-  for (int i = 0; i < 4; ++i)
-    for (std::uint64_t m = present[i]; m != 0; m &= m - 1) {
-      const auto code = static_cast<std::uint8_t>(64 * i + __builtin_ctzll(m));
-      const std::uint32_t same = V::equal_codes(codes, code);
-      dictionary[k] = code;
-      for (int j = 0; j < 5; ++j) planes[j] |= same & (0U - static_cast<std::uint32_t>(k >> j & 1));
-      ++k;
-    }
-  return k;
-}
-
-/// Collects codes and sections, then puts the chunk together.
-struct Writer {
-  alignas(64) std::uint8_t codes[64];
-  std::uint32_t entries[chunk_blocks];
-  int entry_count = 0;
-  alignas(64) std::uint8_t dense[chunk_blocks * 32 * 8 + 64];
-  alignas(64) std::uint8_t masks[chunk_blocks * 33 + 64];
-  alignas(64) std::uint8_t bytes[chunk_blocks * 33 * 8 + 64];
-  Out out{dense, masks, bytes};
-
-  void put_code(int b, Split s) {
-    if (__builtin_expect(s.w > max_code_width, 0)) {
-      codes[b] = code_extended;
-      entries[entry_count++] = Entry{s.w, s.d, Extra::wide, 0}.pack();
-    } else {
-      codes[b] = s.code;
-    }
-  }
-
-  /// All codes are zero: with no marks, the chunk is constant.
-  [[nodiscard]] bool flat() const {
-    return (load<std::uint64_t>(codes) | load<std::uint64_t>(codes + 8) | load<std::uint64_t>(codes + 16) |
-            load<std::uint64_t>(codes + 24)) == 0;
-  }
-
-  template <class V>
-  std::size_t finish(Choice<std::int32_t> choice, const Fill& fill, int fill_bytes, std::uint8_t* to) {
-    Word word{.predictor = choice.predictor, .long_base = !Word::fits(choice.base), .has_fill = fill.blocks != 0};
-    word.base = word.long_base ? 0 : choice.base;
-    std::uint8_t* p = to + 4;
-    if (word.long_base) {
-      store(p, choice.base);
-      p += 4;
-    }
-    if (word.has_fill) {
-      store(p, fill.blocks);
-      store(p + 4, fill.value);
-      p += 4 + fill_bytes;
-    }
-    std::uint8_t dictionary[chunk_blocks + 1];
-    std::uint32_t planes[8] = {};
-    const int k = index_codes<V>(codes, dictionary, planes);
-    word.index_planes = index_planes_for(k);
-    if (word.index_planes == Word::plain_codes) {
-      std::memcpy(p, codes, chunk_blocks);
-      p += chunk_blocks;
-    } else {
-      word.dictionary = static_cast<std::uint32_t>(k);
-      std::memcpy(p, planes, 16);
-      p += 4 * word.index_planes;
-      const auto padded = pad4(static_cast<std::size_t>(k));
-      std::memset(dictionary + k, 0, padded - static_cast<std::size_t>(k));
-      std::memcpy(p, dictionary, 16);
-      p += padded;
-    }
-    store(to, word.pack());
-    std::memcpy(p, entries, 4 * static_cast<std::size_t>(entry_count));
-    p += 4 * entry_count;
-    p = V::copy(p, dense, out.dense - dense);
-    p = V::copy(p, masks, out.masks - masks);
-    p = V::copy(p, bytes, out.bytes - bytes);
-    store(p, std::uint32_t{0});
-    return pad4(static_cast<std::size_t>(p - to));
+/// Where the next chunk's elements lie: fetched while this one's planes are made, when nothing else is read.
+struct Ahead {
+  const std::uint8_t* elements;
+  int bytes;
+  void fetch(int b) const {
+    const std::uint8_t* at = elements + 64 * b * bytes;
+    __builtin_prefetch(at);
+    __builtin_prefetch(at + 64);
+    if (bytes < 4) return;
+    __builtin_prefetch(at + 128);
+    __builtin_prefetch(at + 192);
+    if (bytes < 8) return;
+    for (int i = 256; i < 512; i += 64) __builtin_prefetch(at + i);
   }
 };
 
-inline std::size_t write_constant(std::int32_t q, std::uint8_t* to) {
-  const bool fits = Word::fits(q);
-  store(to, Word{.kind = Kind::constant, .long_base = !fits, .base = fits ? q : 0}.pack());
-  if (fits) return 4;
-  store(to + 4, q);
-  return 8;
-}
-
-/// A coded chunk whose sections have been found to lie within its bytes.
-struct Parsed {
-  Kind kind = Kind::coded;
-  Choice<std::int32_t> choice;
-  alignas(32) std::uint8_t dense[chunk_blocks];  // planes per block, dense and sparse
-  alignas(32) std::uint8_t sparse[chunk_blocks];
-  std::uint32_t fill_blocks = 0;
-  std::uint64_t fill_value = 0;
-  In in{};
+/// Calls f with the predictor as a compile-time constant, `value`.
+template <Predictor P>
+struct PredictorConstant {
+  static constexpr Predictor value = P;
 };
-
-enum class Parse { ok, rare, corrupt };
-
-/// The first residual of a difference chain is zero: no plane of block 0 has bit 0.
-inline bool starts_at_base(const Parsed& c) {
-  unsigned first = 0;
-  for (int r = 0; r < c.dense[0]; ++r) first |= c.in.dense[8 * r];
-  const std::uint8_t* byte = c.in.bytes;
-  for (int r = 0; r < c.sparse[0]; ++r) {
-    if ((c.in.masks[r] & 1) != 0) first |= *byte;
-    byte += __builtin_popcount(c.in.masks[r]);
+template <class F>
+auto with_predictor(Predictor p, F f) {
+  switch (p) {
+    case Predictor::none:
+      return f(PredictorConstant<Predictor::none>{});
+    case Predictor::first:
+      return f(PredictorConstant<Predictor::first>{});
+    default:
+      return f(PredictorConstant<Predictor::second>{});
   }
-  return (first & 1) == 0;
-}
-
-template <class V>
-Parse parse(const Params& p, ChunkBytes in, Parsed& c) {
-  if (in.readable < read_slack || in.size < 4) return Parse::rare;
-  const std::uint8_t* at = in.data + 4;
-  const std::uint8_t* end = in.data + in.size;
-  const Word word = Word::unpack(load<std::uint32_t>(in.data));
-  c.kind = word.kind;
-  c.fill_blocks = 0;
-  if (word.kind == Kind::raw || word.kind == Kind::fill) return Parse::rare;
-  c.choice = {word.predictor, word.base};
-  if (word.long_base) {
-    c.choice.base = load<std::int32_t>(at);
-    at += 4;
-  }
-  if (word.kind == Kind::constant) return at == end ? Parse::ok : Parse::corrupt;
-  if (!word.valid_codes()) return Parse::corrupt;
-  if (word.has_fill) {
-    if (p.shape.exact_only) return Parse::corrupt;
-    c.fill_blocks = load<std::uint32_t>(at);
-    const bool eight = p.shape.sum || p.shape.element_bytes == 8;
-    c.fill_value = eight ? load<std::uint64_t>(at + 4) : load<std::uint32_t>(at + 4);
-    if (p.shape.element_bytes == 2 && !eight && c.fill_value > 0xFFFF) return Parse::corrupt;
-    at += eight ? 12 : 8;
-  }
-  alignas(64) std::uint8_t codes[64];
-  if (word.index_planes == Word::plain_codes) {
-    std::memcpy(codes, at, chunk_blocks);
-    at += chunk_blocks;
-  } else {
-    if (!V::look_up_codes(at, word.index_planes, word.dictionary, codes)) return Parse::corrupt;
-    at += 4 * word.index_planes + pad4(word.dictionary);
-  }
-  // Up to here at most 64 bytes were read; the slack covers them.
-  int extended = 0;
-  std::size_t dense = 0;
-  std::size_t sparse = 0;
-  if (!V::split_codes(codes, c.dense, c.sparse, dense, sparse, extended)) return Parse::corrupt;
-  if (extended != 0) {
-    for (int b = 0; b < chunk_blocks; ++b) {
-      if ((codes[b] & 31) != 31) continue;
-      if (codes[b] != code_extended || end - at < 4) return Parse::corrupt;
-      const Entry e = Entry::unpack(load<std::uint32_t>(at));
-      at += 4;
-      if (e.extra != Extra::wide) return Parse::rare;
-      if (e.w > 32 || e.d > e.w || e.exact_units != 0) return Parse::corrupt;
-      c.dense[b] = static_cast<std::uint8_t>(e.d);
-      c.sparse[b] = static_cast<std::uint8_t>(e.w - e.d);
-      dense += static_cast<std::size_t>(e.d);
-      sparse += static_cast<std::size_t>(e.w - e.d);
-    }
-  }
-  sparse += static_cast<std::size_t>(__builtin_popcount(c.fill_blocks));
-  const std::size_t fixed = static_cast<std::size_t>(at - in.data) + 8 * dense + sparse;
-  if (fixed > in.size) return Parse::corrupt;
-  c.in = {at, at + 8 * dense, at + 8 * dense + sparse};
-  if (pad4(fixed + V::count_bits(c.in.masks, sparse)) != in.size) return Parse::corrupt;
-  return word.predictor == Predictor::none || starts_at_base(c) ? Parse::ok : Parse::corrupt;
 }
 
 template <class V>
@@ -261,10 +75,14 @@ struct FastCodec {
   // ------------------------------------------------------------------------------------------------- encoding
 
   /// Elements -> integers; `fill` describes the exceptions. False: they are more than one value.
-  static bool load_elements(const Params& p, const void* x, Integers& q, Fill& fill) {
+  static bool load_elements(const Params& p, const void* x, Integers& q, Fill& fill, bool exceptions = false) {
     fill.blocks = 0;
-    if (V::quantise(p, x, q.q)) return true;
-    V::find_marks(p, x, fill.marks);
+    if (!exceptions && V::quantise(p, x, q.q)) return true;
+    if constexpr (requires { V::find_marks(p, x, fill.marks, q.q); }) {
+      V::find_marks(p, x, fill.marks, q.q);
+    } else {
+      V::find_marks(p, x, fill.marks);
+    }
     if (!find_fill(p, x, fill)) return false;
     hold(q.q, fill.marks);
     return true;
@@ -315,22 +133,6 @@ struct FastCodec {
     }
   }
 
-  /// Where the next chunk's elements lie: fetched while this one's planes are made, when nothing else is read.
-  struct Ahead {
-    const std::uint8_t* elements;
-    int bytes;
-    void fetch(int b) const {
-      const std::uint8_t* at = elements + 64 * b * bytes;
-      __builtin_prefetch(at);
-      __builtin_prefetch(at + 64);
-      if (bytes < 4) return;
-      __builtin_prefetch(at + 128);
-      __builtin_prefetch(at + 192);
-      if (bytes < 8) return;
-      for (int i = 256; i < 512; i += 64) __builtin_prefetch(at + i);
-    }
-  };
-
   template <Predictor P>
   static void put_blocks(const Integers& q, std::int32_t base, const Fill& fill, Ahead ahead, Writer& w) {
     Out out = w.out;
@@ -379,7 +181,14 @@ struct FastCodec {
     }
     Integers q;
     Fill fill;
-    if (!load_elements(p, elements, q, fill) || (fill.blocks != 0 && count < chunk_values))
+    bool exceptions = false;
+    if constexpr (staged) {
+      if (!p.stream && count == chunk_values && V::fusible(p)) {
+        const std::size_t n = encode_fused(p, x, q, to, exceptions);
+        if (n != 0) return n;
+      }
+    }
+    if (!load_elements(p, elements, q, fill, exceptions) || (fill.blocks != 0 && count < chunk_values))
       return reference_kernels().encode(p, x, count, to);
     const int fill_bytes = e == 8 ? 8 : 4;
     const std::int32_t biased = bias(p);
@@ -387,14 +196,49 @@ struct FastCodec {
     if (all_marked(fill)) return write_fill(fill, fill_bytes, to);
     Choice<std::int32_t> choice = choose(q, biased);
     q.start(choice.base);
-    Writer w;
-    put_blocks(q, choice, fill, {static_cast<const std::uint8_t*>(x) + chunk_values * e, e}, w);
-    choice.base = wrap_sub(choice.base, biased);
     const std::size_t raw = static_cast<std::size_t>(count * e);
-    const std::size_t coded =
-        static_cast<std::size_t>((w.out.dense - w.dense) + (w.out.masks - w.masks) + (w.out.bytes - w.bytes));
-    if (__builtin_expect(coded + 300 < raw, 1)) return w.template finish<V>(choice, fill, fill_bytes, to);
+    const Ahead ahead{static_cast<const std::uint8_t*>(x) + chunk_values * e, e};
+    if constexpr (staged) {
+      const std::size_t n = encode_in_stages(q, choice, biased, fill, fill_bytes, ahead, raw, to);
+      if (n != 0) return n;
+    }
+    Writer w;
+    put_blocks(q, choice, fill, ahead, w);
+    choice.base = wrap_sub(choice.base, biased);
+    if (__builtin_expect(w.coded() + 300 < raw, 1)) return w.template finish<V>(choice, fill, fill_bytes, to);
     return finish_near_raw(w, choice, fill, fill_bytes, x, raw, to);
+  }
+
+  static constexpr bool staged = requires { typename V::Staged; };
+
+  /// Returns 0 where it cannot, or where the chunk is nearly as large as its elements.
+  static std::size_t encode_in_stages(const Integers& q, Choice<std::int32_t> choice, std::int32_t biased,
+                                      const Fill& fill, int fill_bytes, Ahead ahead, std::size_t raw,
+                                      std::uint8_t* to) {
+    typename V::Planes s;
+    const bool fits = with_predictor(
+        choice.predictor, [&](auto k) { return V::Staged::template from_integers<k.value>(q, choice.base, ahead, s); });
+    if (!fits) return 0;
+    const auto at = V::Staged::place(s, fill);
+    if (at.total + 300 >= raw) return 0;
+    choice.base = wrap_sub(choice.base, biased);
+    return close(to, V::Staged::write_sections(s, at, write_head<V>(choice, fill, fill_bytes, at.codes, to)));
+  }
+
+  /// Chunks of f32 without exceptions, in one pass over the elements. Returns 0 for all that it cannot do; `exceptions`
+  /// tells whether that is why.
+  static std::size_t encode_fused(const Params& p, const void* x, Integers& q, std::uint8_t* to, bool& exceptions) {
+    typename V::Planes s;
+    Choice<std::int32_t> choice;
+    const auto found = V::Staged::from_elements(p, x, q, choice, s);
+    exceptions = found == V::Staged::Found::exceptions;
+    if (found != V::Staged::Found::all) return 0;
+    const Fill none{};
+    const auto at = V::Staged::place(s, none);
+    if (at.total + 300 >= chunk_values * 4) return 0;
+    choice.base = wrap_sub(choice.base, bias(p));
+    if (flat(at.codes)) return write_constant(choice.base, to);
+    return close(to, V::Staged::write_sections(s, at, write_head<V>(choice, none, 0, at.codes, to)));
   }
 
   static std::size_t finish_near_raw(Writer& w, Choice<std::int32_t> choice, const Fill& fill, int fill_bytes,
@@ -419,8 +263,18 @@ struct FastCodec {
     [[nodiscard]] std::int32_t* block(int b) const { return q + 64 * b; }
   };
 
+  /// With more empty blocks than this, going block by block and skipping them is faster than stages.
+  static constexpr int few_empty = 8;
+
   template <Predictor P, class To>
   static void get_blocks(const Parsed& c, To to, Fill& fill) {
+    if constexpr (staged && P != Predictor::none) {
+      const Extent e(c);
+      if (c.fill_blocks == 0 && e.empty <= few_empty) {
+        if (e.widest <= 8) return V::Staged::template integers<P, 1>(c, to);
+        if (e.widest <= 15) return V::Staged::template integers<P, 2>(c, to);
+      }
+    }
     In in = c.in;
     typename V::template Chain<P> chain(c.choice.base);
     for (int b = 0; b < chunk_blocks; ++b) {
@@ -514,22 +368,50 @@ struct FastCodec {
 
   static std::size_t finish_sum(const Params& p, Writer& w, Choice<std::int32_t> choice, const Fill& fill,
                                 std::uint8_t* to) {
-    if (fill.blocks == 0 && w.flat()) return write_constant(choice.base, to);
+    if (fill.blocks == 0 && flat(w.codes)) return write_constant(choice.base, to);
     return w.template finish<V>(choice, fill, p.shape.sum ? 8 : 4, to);
   }
 
   /// What the reference decides from the integers, and this file cannot see in residuals: a constant sum on `none`, and
   /// integers that are better sent raw.
-  static bool unclear(const Params& p, const Writer& w, Predictor predictor, int count) {
+  static bool unclear(const Params& p, const std::uint8_t* codes, std::size_t coded, Predictor predictor, int count) {
     bool one_code = true;
-    for (int b = 1; b < chunk_blocks; ++b) one_code = one_code && w.codes[b] == w.codes[0];
+    for (int b = 1; b < chunk_blocks; ++b) one_code = one_code && codes[b] == codes[0];
     if (predictor == Predictor::none && one_code) return true;
-    const auto coded = (w.out.dense - w.dense) + (w.out.masks - w.masks) + (w.out.bytes - w.bytes);
-    return p.shape.exact_only && coded + 300 >= count * p.shape.element_bytes;
+    return p.shape.exact_only && coded + 300 >= static_cast<std::size_t>(count * p.shape.element_bytes);
   }
 
   static bool add_supported(const Params& p, const Params& pa, const Params& pb, std::size_t capacity) {
     return !p.wide && !pa.wide && !pb.wide && capacity >= sizeof(Writer) && p.shape.element_bytes != 2;
+  }
+
+  /// A sum whose planes are known. `seen` is the predictor if the integers are not known, else any but none.
+  template <class Planes, class Rare>
+  static std::size_t finish_stages(const Params& p, const Planes& s, Choice<std::int32_t> choice, Predictor seen,
+                                   int count, std::uint8_t* to, Rare rare) {
+    const auto at = V::Staged::place(s, Fill{});
+    if (unclear(p, at.codes, at.total, seen, count)) return rare();
+    if (flat(at.codes)) return write_constant(choice.base, to);
+    return close(to, V::Staged::write_sections(s, at, write_head<V>(choice, Fill{}, 0, at.codes, to)));
+  }
+
+  /// A sum without marks whose integers are known, and not all equal; `base` takes the place of the choice's.
+  template <class Rare>
+  static std::size_t write_integers(const Params& p, Integers& q, Choice<std::int32_t> choice, std::int32_t base,
+                                    int count, std::uint8_t* to, Rare rare) {
+    const Ahead nothing{reinterpret_cast<const std::uint8_t*>(q.q), 1};
+    q.start(choice.base);
+    if constexpr (staged) {
+      typename V::Planes s;
+      if (with_predictor(choice.predictor, [&](auto k) {
+            return V::Staged::template from_integers<k.value>(q, choice.base, nothing, s);
+          }))
+        return finish_stages(p, s, {choice.predictor, base}, Predictor::first, count, to, rare);
+    }
+    Writer w;
+    put_blocks(q, choice, Fill{}, nothing, w);
+    if (unclear(p, w.codes, w.coded(), Predictor::first, count)) return rare();
+    return finish_sum(p, w, {choice.predictor, base}, Fill{}, to);
   }
 
   /// Operands whose residuals were formed differently: their integers are added, and the predictor is chosen afresh.
@@ -543,11 +425,32 @@ struct FastCodec {
     for (int i = 0; i < chunk_values; ++i) q.q[i] = wrap_add(q.q[i], other.q[i]);
     if (V::constant(q.q)) return write_constant(q.q[0], to);
     const Choice<std::int32_t> choice = choose(q, 0);
-    q.start(choice.base);
-    Writer w;
-    put_blocks(q, choice, fill, {reinterpret_cast<const std::uint8_t*>(q.q), 1}, w);
-    if (unclear(p, w, Predictor::first, chunk_values)) return rare();
-    return finish_sum(p, w, choice, fill, to);
+    return write_integers(p, q, choice, choice.base, chunk_values, to, rare);
+  }
+
+  /// Any blocks. False: the operands' marks differ.
+  static bool add_blocks(const Parsed& a, const Parsed& b, Writer& w) {
+    Out out = w.out;
+    In ia = a.in;
+    In ib = b.in;
+    for (int i = 0; i < chunk_blocks; ++i) {
+      w.put_code(i, V::add_block(ia, a.dense[i], a.sparse[i], ib, b.dense[i], b.sparse[i], out));
+      if (__builtin_expect(bit(a.fill_blocks, i), 0)) {
+        const std::uint64_t plane = V::get_plane(ia);
+        if (plane == 0 || plane != V::get_plane(ib)) return false;
+        V::put_plane(out, plane);
+      }
+    }
+    w.out = out;
+    return true;
+  }
+
+  /// Chunks that stages suit: no marks, and few blocks that could be skipped. Their sum has at most 16 planes.
+  static bool staged_sum(const Parsed& a, const Parsed& b) {
+    const Extent ea(a);
+    const Extent eb(b);
+    return a.fill_blocks == 0 && b.fill_blocks == 0 && ea.widest <= 15 && eb.widest <= 15 &&
+           ea.empty + eb.empty <= few_empty;
   }
 
   static std::size_t add(const Params& p, const Params& pa, ChunkBytes a, const Params& pb, ChunkBytes b, int count,
@@ -575,21 +478,16 @@ struct FastCodec {
     fill.blocks = ca.fill_blocks;
     if (fill.blocks != 0 && (count < chunk_values || !add_fill(pa, ca.fill_value, pb, cb.fill_value, fill.value)))
       return rare();
-    Writer w;
-    Out out = w.out;
-    In ia = ca.in;
-    In ib = cb.in;
-    for (int i = 0; i < chunk_blocks; ++i) {
-      w.put_code(i, V::add_block(ia, ca.dense[i], ca.sparse[i], ib, cb.dense[i], cb.sparse[i], out));
-      if (__builtin_expect(bit(fill.blocks, i), 0)) {
-        const std::uint64_t plane = V::get_plane(ia);
-        if (plane == 0 || plane != V::get_plane(ib)) return rare();
-        V::put_plane(out, plane);
+    const Choice<std::int32_t> choice{ca.choice.predictor, base};
+    if constexpr (staged) {
+      if (staged_sum(ca, cb)) {
+        typename V::Planes s;
+        V::Staged::from_chunks(ca, cb, s);
+        return finish_stages(p, s, choice, choice.predictor, count, to, rare);
       }
     }
-    w.out = out;
-    const Choice<std::int32_t> choice{ca.choice.predictor, base};
-    if (unclear(p, w, choice.predictor, count)) return rare();
+    Writer w;
+    if (!add_blocks(ca, cb, w) || unclear(p, w.codes, w.coded(), choice.predictor, count)) return rare();
     return finish_sum(p, w, choice, fill, to);
   }
 
@@ -617,12 +515,7 @@ struct FastCodec {
     const std::int32_t move = wrap_sub(constant, biased);
     if (V::constant(q.q)) return write_constant(wrap_add(q.q[0], move), to);
     const Choice<std::int32_t> choice = choose(q, biased);
-    q.start(choice.base);
-    Writer w;
-    Fill fill;
-    put_blocks(q, choice, fill, {reinterpret_cast<const std::uint8_t*>(q.q), 1}, w);
-    if (unclear(p, w, Predictor::first, count)) return rare();
-    return finish_sum(p, w, {choice.predictor, wrap_add(choice.base, move)}, fill, to);
+    return write_integers(p, q, choice, wrap_add(choice.base, move), count, to, rare);
   }
 
   static std::size_t encode_add(const Params& p, const Params& px, const void* x, const Params& pb, ChunkBytes b,
@@ -642,12 +535,17 @@ struct FastCodec {
     const std::int32_t biased = bias(px);
     const std::int32_t local = predictor == Predictor::none ? mean(q.q, biased) : q.q[0];
     q.start(local);
-    Writer w;
-    const bool same_marks = predictor == Predictor::none    ? add_local<Predictor::none>(q, local, c, fill, w)
-                            : predictor == Predictor::first ? add_local<Predictor::first>(q, local, c, fill, w)
-                                                            : add_local<Predictor::second>(q, local, c, fill, w);
     const Choice<std::int32_t> choice{predictor, wrap_add(wrap_sub(local, biased), c.choice.base)};
-    if (!same_marks || unclear(p, w, predictor, count)) return rare();
+    if constexpr (staged) {
+      const Extent e(c);
+      typename V::Planes s;
+      if (fill.blocks == 0 && e.widest <= 15 &&
+          with_predictor(predictor, [&](auto k) { return V::Staged::template from_both<k.value>(q, local, c, s); }))
+        return finish_stages(p, s, choice, choice.predictor, count, to, rare);
+    }
+    Writer w;
+    const bool same_marks = with_predictor(predictor, [&](auto k) { return add_local<k.value>(q, local, c, fill, w); });
+    if (!same_marks || unclear(p, w.codes, w.coded(), predictor, count)) return rare();
     return finish_sum(p, w, choice, fill, to);
   }
 

@@ -18,6 +18,9 @@ constexpr std::size_t max_chunk_units = 65535;
 /// Outputs from this size on are written past the caches: they would not be found there anyway.
 constexpr std::size_t stream_from_bytes = std::size_t{4} << 20;
 
+/// A witness sees pieces of about this size: small beside a cache, large beside the cost of looking.
+constexpr std::size_t witness_bytes = std::size_t{32} << 10;
+
 int values_in(std::size_t count, std::size_t chunk) {
   return static_cast<int>(std::min<std::size_t>(chunk_values, count - chunk * chunk_values));
 }
@@ -33,12 +36,17 @@ std::size_t chunk_size(Bytes payload, std::size_t chunk) {
 /// Walks the chunks of a payload from any of them on.
 class Cursor {
  public:
-  Cursor(const Payload& p, std::size_t first) : bytes_(p.bytes), chunk_(first), at_(table_bytes(p.count)) {
+  Cursor(const Payload& p, std::size_t first, Witness* witness = nullptr)
+      : bytes_(p.bytes), chunk_(first), at_(table_bytes(p.count)), witness_(witness) {
     for (std::size_t c = 0; c < first; ++c) at_ += chunk_size(bytes_, c);
   }
   /// Valid until the next call.
   ChunkBytes next() {
     const std::size_t size = chunk_size(bytes_, chunk_++);
+    if (witness_ != nullptr && at_ - seen_ >= witness_bytes) {
+      witness_->see(bytes_.subspan(seen_, at_ - seen_));
+      seen_ = at_;
+    }
     const ChunkBytes b{bytes_.data() + at_, size, bytes_.size() - at_ - size};
     at_ += size;
     return b.readable >= read_slack ? b : padded(b);
@@ -56,14 +64,16 @@ class Cursor {
   Bytes bytes_;
   std::size_t chunk_;
   std::size_t at_;
+  Witness* witness_;
+  std::size_t seen_ = 0;
   std::vector<std::uint8_t> tail_;
 };
 
 /// Writes chunks one after another into [begin, end), through a scratch chunk where a kernel might write past the end.
 class Sink {
  public:
-  Sink(std::uint8_t* begin, std::uint8_t* end, std::size_t chunk_limit)
-      : begin_(begin), at_(begin), end_(end), limit_(chunk_limit) {}
+  Sink(std::uint8_t* begin, std::uint8_t* end, std::size_t chunk_limit, Witness* witness)
+      : begin_(begin), at_(begin), end_(end), limit_(chunk_limit), witness_(witness), seen_(begin) {}
 
   /// write(buffer, capacity) returns the chunk's bytes. Returns them too.
   template <class Write>
@@ -88,12 +98,18 @@ class Sink {
   }
   std::size_t advance(std::size_t chunk, std::size_t n) {
     at_ += checked(chunk, n);
+    if (witness_ != nullptr && at_ - seen_ >= static_cast<std::ptrdiff_t>(witness_bytes)) {
+      witness_->see({seen_, at_});
+      seen_ = at_;
+    }
     return n;
   }
   std::uint8_t* begin_;
   std::uint8_t* at_;
   std::uint8_t* end_;
   std::size_t limit_;
+  Witness* witness_;
+  std::uint8_t* seen_;
   std::unique_ptr<std::uint8_t[]> scratch_;
 };
 
@@ -102,7 +118,7 @@ class Sink {
 /// chunks.
 template <class Start>
 std::size_t write_payload(std::size_t count, std::size_t chunk_limit, std::size_t chunk_share, MutBytes out,
-                          int threads, Start start) {
+                          int threads, Witness* witness, Start start) {
   const std::size_t chunks = chunks_of(count);
   const std::size_t table = table_bytes(count);
   if (out.size() < table)
@@ -115,7 +131,8 @@ std::size_t write_payload(std::size_t count, std::size_t chunk_limit, std::size_
   std::vector<std::size_t> sizes(parts);
   const auto begin_of = [&](std::size_t part) { return out.data() + table + (chunks * part / parts) * chunk_share; };
   parallel_ranges(chunks, parts, [&](std::size_t part, std::size_t first, std::size_t last) {
-    Sink sink(begin_of(part), part + 1 == parts ? out.data() + out.size() : begin_of(part + 1), chunk_limit);
+    Sink sink(begin_of(part), part + 1 == parts ? out.data() + out.size() : begin_of(part + 1), chunk_limit,
+              parts == 1 ? witness : nullptr);
     auto one = start(first);
     for (std::size_t c = first; c < last; ++c) {
       const std::size_t n = sink.put(c, [&](std::uint8_t* to, std::size_t room) { return one(c, to, room); });
@@ -168,10 +185,12 @@ Payload check_table(Bytes payload, std::size_t count) {
   return {payload, count};
 }
 
-std::size_t encode(const Params& p, const void* x, std::size_t count, MutBytes out, int threads) {
+std::size_t encode(const Params& params, const void* x, std::size_t count, MutBytes out, int threads) {
   const Kernels& k = kernels();
+  Params p = params;
+  p.stream = count * static_cast<std::size_t>(p.shape.element_bytes) >= stream_from_bytes;
   const std::size_t limit = chunk_capacity(p.shape.element_bytes);
-  return write_payload(count, limit, limit, out, threads, [&](std::size_t) {
+  return write_payload(count, limit, limit, out, threads, nullptr, [&](std::size_t) {
     return [&](std::size_t c, std::uint8_t* to, std::size_t) {
       return k.encode(p, element_at(p, x, c), values_in(count, c), to);
     };
@@ -179,25 +198,29 @@ std::size_t encode(const Params& p, const void* x, std::size_t count, MutBytes o
 }
 
 std::size_t add(const Params& p, const Params& pa, const Payload& a, const Params& pb, const Payload& b, MutBytes out,
-                int threads) {
+                int threads, Witness* witness) {
   const Kernels& k = kernels();
-  return write_payload(a.count, sum_chunk_limit, sum_chunk_share(p.grid.dtype), out, threads, [&](std::size_t first) {
-    return
-        [&, ca = Cursor(a, first), cb = Cursor(b, first)](std::size_t c, std::uint8_t* to, std::size_t room) mutable {
-          const ChunkBytes from_a = ca.next();
-          return k.add(p, pa, from_a, pb, cb.next(), values_in(a.count, c), to, room);
-        };
-  });
+  return write_payload(a.count, sum_chunk_limit, sum_chunk_share(p.grid.dtype), out, threads, witness,
+                       [&](std::size_t first) {
+                         return [&, ca = Cursor(a, first, threads > 1 ? nullptr : a.witness),
+                                 cb = Cursor(b, first, threads > 1 ? nullptr : b.witness)](
+                                    std::size_t c, std::uint8_t* to, std::size_t room) mutable {
+                           const ChunkBytes from_a = ca.next();
+                           return k.add(p, pa, from_a, pb, cb.next(), values_in(a.count, c), to, room);
+                         };
+                       });
 }
 
 std::size_t encode_add(const Params& p, const Params& px, const void* x, const Params& pb, const Payload& b,
-                       MutBytes out, int threads) {
+                       MutBytes out, int threads, Witness* witness) {
   const Kernels& k = kernels();
-  return write_payload(b.count, sum_chunk_limit, sum_chunk_share(p.grid.dtype), out, threads, [&](std::size_t first) {
-    return [&, cb = Cursor(b, first)](std::size_t c, std::uint8_t* to, std::size_t room) mutable {
-      return k.encode_add(p, px, element_at(p, x, c), pb, cb.next(), values_in(b.count, c), to, room);
-    };
-  });
+  return write_payload(
+      b.count, sum_chunk_limit, sum_chunk_share(p.grid.dtype), out, threads, witness, [&](std::size_t first) {
+        return [&, cb = Cursor(b, first, threads > 1 ? nullptr : b.witness)](std::size_t c, std::uint8_t* to,
+                                                                             std::size_t room) mutable {
+          return k.encode_add(p, px, element_at(p, x, c), pb, cb.next(), values_in(b.count, c), to, room);
+        };
+      });
 }
 
 void decode(const Params& params, const Payload& in, std::size_t first, std::size_t n, void* y, int threads) {

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "codec/slice/kernels.h"
+#include "codec/witness.h"
 
 namespace laconic::slice {
 
@@ -25,17 +26,19 @@ std::size_t sum_capacity(DType dtype, std::size_t count);
 struct Payload {
   Bytes bytes;
   std::size_t count = 0;
+  Witness* witness = nullptr;  ///< sums by one thread show it the bytes that they have used
 };
 
 /// Throws Error(corrupt) when the table does not fit.
 Payload check_table(Bytes payload, std::size_t count);
 
 /// Each returns the payload's bytes; Error(too_small) when out cannot hold it, Error(corrupt) for a damaged operand.
+/// Sums by one thread show `witness`, if there is one, the chunks that they have written.
 std::size_t encode(const Params& p, const void* x, std::size_t count, MutBytes out, int threads);
 std::size_t add(const Params& p, const Params& pa, const Payload& a, const Params& pb, const Payload& b, MutBytes out,
-                int threads);
+                int threads, Witness* witness = nullptr);
 std::size_t encode_add(const Params& p, const Params& px, const void* x, const Params& pb, const Payload& b,
-                       MutBytes out, int threads);
+                       MutBytes out, int threads, Witness* witness = nullptr);
 
 /// Decodes chunks [first, first + n) to y, which holds the values of just those.
 void decode(const Params& p, const Payload& in, std::size_t first, std::size_t n, void* y, int threads);

@@ -1,0 +1,125 @@
+// A codec: how an array becomes bytes and back. The frame puts a header and a checksum around them and finds the codec
+// by the number in the header; nothing above the frame knows how values are coded. What a codec writes depends on the
+// values and the grid alone, never on SIMD target or threads. Everything here is thread safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "codec/grid.h"
+#include "codec/witness.h"
+#include "core/array.h"
+#include "core/bound.h"
+#include "core/range.h"
+
+namespace laconic {
+
+/// The numeric values are part of the frame format (docs/format.md): never renumber.
+enum class CodecId : std::uint8_t {
+  slice = 1,
+  szx = 2,
+  fzlight = 3,
+  zfp = 4,
+  zfp_rate = 5,
+  lz4 = 6,
+  lz4hc = 7,
+  zstd = 8,
+};
+
+/// What a codec says of the elements that come back.
+enum class Promise : std::uint8_t {
+  bounded,   ///< each within the grid's bound, exact where the grid is lossless
+  lossless,  ///< every bit, whatever the bound
+  rate,      ///< the number of bytes; the error is what it is (NaN and infinities still come back)
+};
+
+/// What the header knows about a payload.
+struct Coded {
+  Grid grid;
+  std::size_t count = 0;       ///< elements of the whole payload
+  std::uint32_t operands = 1;  ///< arrays that were summed into it; more than 1 for linear codecs only
+  std::uint32_t divisor = 1;   ///< decoding: values are divided by it; not 1 for linear codecs only
+  /// Sums by one thread may show it an operand as they use it, from its first byte on, and what they write once it is
+  /// final, but for a table at its beginning. What is not shown is up to the caller.
+  Witness* witness = nullptr;
+};
+
+/// Lengths of an array's two fastest axes, for codecs that look across rows. 0: unknown, or one axis only.
+struct Extents {
+  std::size_t fast = 0;
+  std::size_t middle = 0;
+};
+
+using CodecBytes = std::span<const std::uint8_t>;
+using CodecMutBytes = std::span<std::uint8_t>;
+
+/// What linear codecs can besides: sums of compressed arrays without going through floating point.
+class LinearCodec {
+ public:
+  virtual ~LinearCodec() = default;
+  /// Most bytes that add() and encode_add() write, except for sums of absurdly spread values.
+  [[nodiscard]] virtual std::size_t sum_capacity(DType dtype, std::size_t count) const = 0;
+  /// out = a + b. Error(too_small) when out cannot hold it, Error(corrupt) for a damaged operand.
+  virtual std::size_t add(const Coded& result, const Coded& ca, CodecBytes a, const Coded& cb, CodecBytes b,
+                          CodecMutBytes out, int threads) const = 0;
+  /// out = encode(x) + b.
+  virtual std::size_t encode_add(const Coded& result, const Coded& cx, const void* x, const Coded& cb, CodecBytes b,
+                                 CodecMutBytes out, int threads) const = 0;
+};
+
+class Codec {
+ public:
+  virtual ~Codec() = default;
+
+  [[nodiscard]] virtual CodecId id() const = 0;
+  /// As on the command line: "slice", "szx", ...
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  [[nodiscard]] virtual Promise promise() const = 0;
+  [[nodiscard]] virtual bool takes(DType dtype) const = 0;
+  /// False: known, but its library was not there when Laconic was built. Encoding and decoding then throw
+  /// Error(unsupported) that names the package.
+  [[nodiscard]] virtual bool available() const { return true; }
+  /// Null for codecs whose streams do not add.
+  [[nodiscard]] virtual const LinearCodec* linear() const { return nullptr; }
+
+  /// Most bytes that encode() writes: with a frame's header at most 1.02 * raw + 64.
+  [[nodiscard]] virtual std::size_t capacity(DType dtype, std::size_t count) const = 0;
+  /// Most elements that a payload of so many bytes can stand for: more is a lie.
+  [[nodiscard]] virtual std::uint64_t most_elements(std::uint64_t payload_bytes) const = 0;
+  /// Returns the payload's bytes; Error(too_small) when out cannot hold it. `grid` as grid_for() gave it.
+  virtual std::size_t encode(ConstArray x, const Grid& grid, Extents extents, CodecMutBytes out, int threads) const = 0;
+  /// Throws Error(corrupt) when the payload's parts do not fit together. (Decoding finds out the rest.)
+  virtual void check(const Coded& coded, CodecBytes payload) const = 0;
+  /// Decodes elements [first, first + y.count) to y. first is a multiple of 2048. Reads only the payload and writes
+  /// only y, whatever the payload holds; Error(corrupt) when that is nothing that this codec wrote.
+  virtual void decode(const Coded& coded, CodecBytes payload, std::size_t first, MutArray y, int threads) const = 0;
+};
+
+const Codec& slice_codec();
+
+/// All that there are, by number, those that were not built in too.
+std::span<const Codec* const> all_codecs();
+
+/// Null for a number that is none.
+const Codec* find_codec(CodecId id);
+
+/// Throws Error(invalid_argument) that lists the names.
+const Codec& find_codec(std::string_view name);
+
+/// Throws Error(unsupported) that says which codecs would do where this one does not take the dtype.
+void require_dtype(const Codec& codec, DType dtype);
+
+/// The grid that a codec's frames have for data on `grid`: a lossless codec's is lossless. For a rate codec `grid` must
+/// be one of rate_grid(), else Error(unsupported).
+Grid grid_for(const Codec& codec, const Grid& grid);
+
+/// For rate codecs: step holds the bits per value, and the bound is infinite.
+Grid rate_grid(DType dtype, double ratio);
+
+/// From what a user asks for to what a codec is given, for values of this range. Throws Error(unsupported) for a bound
+/// that the codec has no use for, saying which kind would do.
+Grid grid_for(const Codec& codec, DType dtype, const Bound& bound, const Range& range);
+
+}  // namespace laconic

@@ -1,0 +1,441 @@
+// Whole chunks without marks and with at most 16 planes a block, in stages: all blocks through one before the next.
+// A block's way from integers to bytes is one long chain of dependent instructions; block by block it fills the
+// processor's scheduler with instructions that wait (measured: 29 cycles a block; in stages 15). Included by
+// avx512x.cc, after the plane coder that works block by block and handles everything else.
+
+/// The planes of all blocks, in two groups of eight, and which of their bytes are not zero. Where none of the upper
+/// group is, its planes are not filled in.
+struct PlaneSet {
+  alignas(64) std::uint8_t plane[2][chunk_blocks][64];
+  alignas(64) std::uint64_t nonzero[2][chunk_blocks];
+  int groups = 1;  ///< how many are used
+};
+
+/// How the planes are split, and what each block takes in the three sections.
+struct Places {
+  alignas(64) std::uint64_t mask[2][chunk_blocks];    ///< of the sparse planes, lowest first
+  alignas(64) std::uint64_t sparse[2][chunk_blocks];  ///< the same at the planes' own bytes
+  alignas(32) std::uint8_t dense_bytes[2][chunk_blocks];
+  alignas(32) std::uint8_t mask_bytes[2][chunk_blocks];
+  alignas(32) std::uint8_t byte_bytes[2][chunk_blocks];
+  alignas(64) std::uint8_t codes[64];
+  std::size_t total = 0;  ///< bytes of all sections
+  /// The planes of marks, one more for each block in the bitmap.
+  std::uint32_t marked = 0;
+  std::uint64_t mark_plane[chunk_blocks];
+};
+
+/// GF2P8AFFINEQB's operand that transposes 8x8 bits and maps the bytes on the way, for a map as bit_matrix takes it.
+template <class F>
+constexpr std::uint64_t plane_matrix(F sums) {
+  std::uint64_t a = 0;
+  for (int out = 0; out < 8; ++out)
+    for (int in = 0; in < 8; ++in)
+      if (sums(in, out)) a |= std::uint64_t{1} << (8 * out + in);
+  return a;
+}
+
+struct PlaneMaps {
+  std::uint64_t zigzag = plane_matrix([](int in, int out) { return (in == 7) != (out > 0 && in == out - 1); });
+  std::uint64_t shift_up = plane_matrix([](int in, int out) { return in == out - 1; });
+  std::uint64_t sign_up = plane_matrix([](int in, int) { return in == 7; });
+  std::uint64_t sign_to_one = plane_matrix([](int in, int out) { return in == 7 && out == 0; });
+};
+constexpr PlaneMaps maps;
+
+struct Stages {
+  using Plane = Avx512xPlanes;
+  using Halves = Plane::Halves;
+
+  /// Bytes whose value 8g+7-r stands at 8g+r, mapped, as eight planes.
+  static __m512i transposed(__m512i bytes, std::uint64_t map) {
+    return _mm512_gf2p8affine_epi64_epi8(_mm512_set1_epi64(static_cast<long long>(map)), bytes, 0);
+  }
+  static void keep(PlaneSet& s, int g, int b, __m512i transposed_bytes) {
+    const __m512i plane = _mm512_permutexvar_epi8(_mm512_load_si512(tables.to_planes), transposed_bytes);
+    _mm512_store_si512(s.plane[g][b], plane);
+    s.nonzero[g][b] = _mm512_test_epi8_mask(plane, plane);
+  }
+  static void keep_bytes(PlaneSet& s, int b, __m512i bytes) {
+    keep(s, 0, b, transposed(bytes, maps.zigzag));
+    s.nonzero[1][b] = 0;
+  }
+  static void keep_halves(PlaneSet& s, int b, const Halves& h) {
+    keep(s, 0, b, _mm512_xor_si512(transposed(h.low, maps.shift_up), transposed(h.high, maps.sign_up)));
+    keep(s, 1, b, _mm512_xor_si512(transposed(h.high, maps.zigzag), transposed(h.low, maps.sign_to_one)));
+    s.groups = 2;
+  }
+
+  // ------------------------------------------------------------------------------------------- where planes come from
+
+  /// 64 residuals as 32-bit integers, saturated to 16 bits.
+  struct Words {
+    __m512i a;
+    __m512i b;
+    Words(__m512i first, __m512i second) : a(first), b(second) {}
+    explicit Words(const Block64& r) : a(_mm512_packs_epi32(r.v[0], r.v[1])), b(_mm512_packs_epi32(r.v[2], r.v[3])) {}
+    /// Whether all lie in -2^bits .. 2^bits - 1.
+    [[nodiscard]] bool fit(int bits) const {
+      const __m512i bias = _mm512_set1_epi16(static_cast<short>(1 << bits));
+      const __m512i any = _mm512_or_si512(_mm512_add_epi16(a, bias), _mm512_add_epi16(b, bias));
+      return _mm512_test_epi16_mask(any, _mm512_set1_epi16(static_cast<short>(~0U << (bits + 1)))) == 0;
+    }
+    /// Value 8g+7-r at byte 8g+r.
+    [[nodiscard]] __m512i bytes() const { return ordered(_mm512_packs_epi16(a, b)); }
+    [[nodiscard]] Halves halves() const {
+      const __m512i byte = _mm512_set1_epi16(255);
+      return {ordered(_mm512_packus_epi16(_mm512_and_si512(a, byte), _mm512_and_si512(b, byte))),
+              ordered(_mm512_packus_epi16(_mm512_srli_epi16(a, 8), _mm512_srli_epi16(b, 8)))};
+    }
+    static __m512i ordered(__m512i packed) {
+      return _mm512_permutexvar_epi8(_mm512_load_si512(tables.from_packed), packed);
+    }
+  };
+  /// A block of residuals that need more than eight planes. False: more than sixteen. Out of line: gcc would else do
+  /// part of its work for every block.
+  __attribute__((noinline)) static bool keep_wide(PlaneSet& s, int b, __m512i r0, __m512i r1, __m512i r2, __m512i r3,
+                                                  __m512i words_a, __m512i words_b) {
+    const __m512i bias = _mm512_set1_epi32(32768);
+    const __m512i any = _mm512_or_si512(_mm512_or_si512(_mm512_add_epi32(r0, bias), _mm512_add_epi32(r1, bias)),
+                                        _mm512_or_si512(_mm512_add_epi32(r2, bias), _mm512_add_epi32(r3, bias)));
+    if (_mm512_test_epi32_mask(any, _mm512_set1_epi32(~0xFFFF)) != 0) return false;
+    keep_halves(s, b, Words(words_a, words_b).halves());
+    return true;
+  }
+
+  /// Residuals of the integers. False: some need more planes.
+  template <Predictor P>
+  static bool from_integers(const Integers& q, std::int32_t base, Ahead ahead, PlaneSet& s) {
+    for (int b = 0; b < chunk_blocks; ++b) {
+      ahead.fetch(b);
+      const Block64 r = Avx512Base::residual<P>(q.q + 64 * b, base);
+      const Words words(r);
+      if (__builtin_expect(words.fit(7), 1)) {
+        keep_bytes(s, b, words.bytes());
+      } else if (!keep_wide(s, b, r.v[0], r.v[1], r.v[2], r.v[3], words.a, words.b)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  using Quantiser = Quantiser32<Elements::f32>;
+
+  /// What choosing a predictor looks at.
+  static void sample(const Quantiser& z, const void* x, Integers& q) {
+    const auto vector = [&](int i) {
+      __m512i v;
+      __m512i outside = _mm512_setzero_si512();
+      __m512 error;
+      z.one(x, i, v, outside, error);
+      _mm512_store_si512(q.q + i, v);
+    };
+    vector(0);
+    for (const int b : {4, 12, 20, 28})
+      for (int i = b % 16 == 4 ? -16 : 0; i < 64; i += 16) vector(64 * b + i);
+  }
+
+  template <Predictor P>
+  static __m512i residual(__m512i q, __m512i before, __m512i base) {
+    if constexpr (P == Predictor::none) return _mm512_sub_epi32(q, base);
+    const __m512i one = _mm512_alignr_epi32(q, before, 15);
+    const __m512i d = _mm512_sub_epi32(q, one);
+    if constexpr (P == Predictor::first) return d;
+    return _mm512_sub_epi32(d, _mm512_sub_epi32(one, _mm512_alignr_epi32(q, before, 14)));
+  }
+
+  enum class Found { all, exceptions, wide };
+
+  /// Residuals straight from f32 elements: quantising and transposing keep different ports of the processor busy.
+  template <Predictor P>
+  static Found from_elements(const Quantiser& z, const void* x, std::int32_t first, PlaneSet& s) {
+    const __m512i base = _mm512_set1_epi32(first);
+    __m512i before = base;
+    __m512i outside = _mm512_setzero_si512();
+    __m512 error = _mm512_setzero_ps();
+    for (int b = 0; b < chunk_blocks; ++b) {
+      Block64 r;
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) {
+        __m512i q;
+        __m512 e;
+        z.one(x, 64 * b + 16 * k, q, outside, e);
+        error = _mm512_range_ps(error, e, 11);
+        r.v[k] = residual<P>(q, before, base);
+        before = q;
+      }
+      const Words words(r);
+      if (__builtin_expect(words.fit(7), 1)) {
+        keep_bytes(s, b, words.bytes());
+      } else if (!keep_wide(s, b, r.v[0], r.v[1], r.v[2], r.v[3], words.a, words.b)) {
+        return z.bad(outside, error) != 0 ? Found::exceptions : Found::wide;
+      }
+      if (b % 4 == 3 && z.bad(outside, error) != 0) return Found::exceptions;
+    }
+    return Found::all;
+  }
+  /// The same with the predictor that suits them. The base keeps the bias of the integers.
+  static Found from_elements(const Params& p, const void* x, Integers& q, Choice<std::int32_t>& choice, PlaneSet& s) {
+    const FlushSubnormals guard;
+    const Quantiser z(p);
+    sample(z, x, q);
+    choice = Avx512Base::choose(q, Avx512Base::bias(p));
+    return with_predictor(choice.predictor, [&](auto k) { return from_elements<k.value>(z, x, choice.base, s); });
+  }
+
+  static Halves sum(const Halves& x, const Halves& y) {
+    const __m512i low = _mm512_add_epi8(x.low, y.low);
+    const __mmask64 carry = _mm512_cmplt_epu8_mask(low, x.low);
+    const __m512i high = _mm512_add_epi8(x.high, y.high);
+    return {low, _mm512_mask_sub_epi8(high, carry, high, _mm512_set1_epi8(-1))};
+  }
+
+  static __m512i bytes_of(In& in, int dense, int sparse) {
+    return Plane::signed_bytes(Plane::read_planes(in, dense, sparse, reversal));
+  }
+
+  /// Sums of two chunks' residuals, each of at most 15 planes.
+  static void from_chunks(const Parsed& a, const Parsed& b, PlaneSet& s) {
+    In x = a.in;
+    In y = b.in;
+    for (int i = 0; i < chunk_blocks; ++i) {
+      if (__builtin_expect(a.dense[i] + a.sparse[i] <= 7 && b.dense[i] + b.sparse[i] <= 7, 1)) {
+        keep_bytes(s, i, _mm512_add_epi8(bytes_of(x, a.dense[i], a.sparse[i]), bytes_of(y, b.dense[i], b.sparse[i])));
+      } else {
+        keep_halves(s, i,
+                    sum(Plane::read_halves(x, a.dense[i], a.sparse[i], reversal),
+                        Plane::read_halves(y, b.dense[i], b.sparse[i], reversal)));
+      }
+    }
+  }
+
+  /// Residuals of the integers plus a chunk's, which has at most 15 planes. False: the integers' need more.
+  template <Predictor P>
+  static bool from_both(const Integers& q, std::int32_t base, const Parsed& c, PlaneSet& s) {
+    In in = c.in;
+    for (int b = 0; b < chunk_blocks; ++b) {
+      const Words words(Avx512Base::residual<P>(q.q + 64 * b, base));
+      if (__builtin_expect(c.dense[b] + c.sparse[b] <= 7 && words.fit(6), 1)) {
+        keep_bytes(s, b, _mm512_add_epi8(words.bytes(), bytes_of(in, c.dense[b], c.sparse[b])));
+      } else if (words.fit(14)) {
+        keep_halves(s, b, sum(words.halves(), Plane::read_halves(in, c.dense[b], c.sparse[b], reversal)));
+      } else {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // ------------------------------------------------------------------------------------------- where planes go
+
+  /// Eight blocks' counts as eight bytes.
+  static void store_bytes(std::uint8_t* to, __m512i counts) {
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm512_cvtepi64_epi8(counts));
+  }
+  static __m512i all64(long long v) { return _mm512_set1_epi64(v); }
+  /// Of a group: planes up to the last that has a non-zero byte.
+  static __m512i used_planes(__m512i nonzero) {
+    return _mm512_srli_epi64(_mm512_sub_epi64(all64(71), _mm512_lzcnt_epi64(nonzero)), 3);
+  }
+  /// See Avx512xPlanes::full_planes.
+  static __m512i full_planes(__m512i nonzero) {
+    const __m512i ones = all64(-1);
+    const __m512i low = all64(0x0101010101010101);
+    const __m512i with_top =
+        _mm512_ternarylogic_epi64(nonzero, all64(static_cast<long long>(0x8080808080808080ULL)), ones, 0xCF);
+    const __m512i sparse = _mm512_andnot_si512(nonzero, _mm512_sub_epi64(with_top, low));
+    const __m512i below = _mm512_andnot_si512(sparse, _mm512_add_epi64(sparse, ones));
+    return _mm512_srli_epi64(_mm512_popcnt_epi64(below), 3);
+  }
+
+  /// How many of the first n planes fall into a group.
+  static __m512i in_group(__m512i n, int g) {
+    const __m512i rest = _mm512_max_epi64(_mm512_sub_epi64(n, all64(8 * g)), _mm512_setzero_si512());
+    return _mm512_min_epi64(rest, all64(8));
+  }
+
+  template <int Groups>
+  static void place(const PlaneSet& s, Places& to) {
+    __m512i total = _mm512_setzero_si512();
+    for (int b = 0; b < chunk_blocks; b += 8) {
+      __m512i nonzero[Groups];
+      __m512i w = _mm512_setzero_si512();
+      __m512i d = _mm512_setzero_si512();
+      for (int g = 0; g < Groups; ++g) {
+        nonzero[g] = _mm512_load_si512(s.nonzero[g] + b);
+        const __mmask8 any = _mm512_test_epi64_mask(nonzero[g], nonzero[g]);
+        w = _mm512_mask_add_epi64(w, any, used_planes(nonzero[g]), all64(8 * g));
+        d = _mm512_mask_add_epi64(d, _mm512_cmpeq_epi64_mask(d, all64(8 * g)), d, full_planes(nonzero[g]));
+      }
+      // What a code can count, as dense_planes() says. With eight planes in all, more than six sparse ones leave none
+      // or one dense, so that is less than half of them.
+      const __m512i six_less = _mm512_sub_epi64(w, all64(6));
+      const __mmask8 countable = _mm512_cmpge_epi64_mask(d, six_less);
+      if constexpr (Groups == 1) {
+        d = _mm512_maskz_mov_epi64(countable, d);
+      } else {
+        const __mmask8 upper = _mm512_cmpge_epi64_mask(_mm512_add_epi64(d, d), w);
+        d = _mm512_mask_mov_epi64(_mm512_maskz_mov_epi64(upper, six_less), countable, d);
+      }
+      const __m512i sparse_planes = _mm512_sub_epi64(w, d);
+      const __mmask8 none_dense = _mm512_testn_epi64_mask(d, d);
+      const __m512i s_field =
+          _mm512_mask_mov_epi64(sparse_planes, none_dense, _mm512_min_epu64(sparse_planes, all64(7)));
+      store_bytes(to.codes + b, _mm512_or_si512(w, _mm512_slli_epi64(s_field, 5)));
+      for (int g = 0; g < Groups; ++g) {
+        const __m512i dense_here = Groups == 1 ? d : in_group(d, g);
+        const __m512i planes_here = Groups == 1 ? w : in_group(w, g);
+        const __m512i dense_bytes = _mm512_slli_epi64(dense_here, 3);
+        const __m512i mask = _mm512_srlv_epi64(nonzero[g], dense_bytes);
+        const __m512i sparse = _mm512_sllv_epi64(mask, dense_bytes);
+        _mm512_store_si512(to.mask[g] + b, mask);
+        _mm512_store_si512(to.sparse[g] + b, sparse);
+        store_bytes(to.dense_bytes[g] + b, dense_bytes);
+        const __m512i masks = _mm512_sub_epi64(planes_here, dense_here);
+        const __m512i bytes = _mm512_popcnt_epi64(mask);
+        store_bytes(to.mask_bytes[g] + b, masks);
+        store_bytes(to.byte_bytes[g] + b, bytes);
+        total = _mm512_add_epi64(_mm512_add_epi64(total, dense_bytes), _mm512_add_epi64(masks, bytes));
+      }
+    }
+    to.total = static_cast<std::size_t>(_mm512_reduce_add_epi64(total));
+  }
+
+  /// As the function of this name in fast_codec.h, by ranks in a set of 256 bits, and without a detour over memory.
+  static std::uint8_t* put_codes(const std::uint8_t* codes, Word& word, std::uint8_t* p) {
+    __m512i word_of[4];
+    __m512i bit[4];
+    __m512i set[4] = {};
+    for (int i = 0; i < 4; ++i) {
+      const __m512i c = _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes + 8 * i)));
+      word_of[i] = _mm512_srli_epi64(c, 6);
+      bit[i] = _mm512_sllv_epi64(all64(1), _mm512_and_si512(c, all64(63)));
+      for (int j = 0; j < 4; ++j)
+        set[j] = _mm512_mask_or_epi64(set[j], _mm512_cmpeq_epi64_mask(word_of[i], all64(j)), set[j], bit[i]);
+    }
+    long long present[4];
+    long long before[4];
+    long long k = 0;
+    for (int j = 0; j < 4; ++j) {
+      present[j] = _mm512_reduce_or_epi64(set[j]);
+      before[j] = k;
+      k += _mm_popcnt_u64(static_cast<std::uint64_t>(present[j]));
+    }
+    word.index_planes = index_planes_for(static_cast<int>(k));
+    if (word.index_planes == Word::plain_codes) {
+      std::memcpy(p, codes, chunk_blocks);
+      return p + chunk_blocks;
+    }
+    word.dictionary = static_cast<std::uint32_t>(k);
+    const __m512i sets = _mm512_setr_epi64(present[0], present[1], present[2], present[3], 0, 0, 0, 0);
+    const __m512i counts = _mm512_setr_epi64(before[0], before[1], before[2], before[3], 0, 0, 0, 0);
+    __m128i index[4];
+    for (int i = 0; i < 4; ++i) {
+      const __m512i lower =
+          _mm512_and_si512(_mm512_permutexvar_epi64(word_of[i], sets), _mm512_sub_epi64(bit[i], all64(1)));
+      index[i] = _mm512_cvtepi64_epi8(
+          _mm512_add_epi64(_mm512_popcnt_epi64(lower), _mm512_permutexvar_epi64(word_of[i], counts)));
+    }
+    const __m256i all =
+        _mm256_set_m128i(_mm_unpacklo_epi64(index[2], index[3]), _mm_unpacklo_epi64(index[0], index[1]));
+    for (int j = 0; j < 4; ++j) store(p + 4 * j, _mm256_movepi8_mask(_mm256_slli_epi16(all, 7 - j)));
+    p += 4 * word.index_planes;
+    for (int j = 0; j < 4; ++j) {
+      const __m512i of_word =
+          _mm512_add_epi8(_mm512_load_si512(tables.ascending), _mm512_set1_epi8(static_cast<char>(64 * j)));
+      _mm_storeu_si128(
+          reinterpret_cast<__m128i*>(p + before[j]),
+          _mm512_castsi512_si128(_mm512_maskz_compress_epi8(static_cast<std::uint64_t>(present[j]), of_word)));
+    }
+    store(p + k, std::uint32_t{0});
+    return p + pad4(static_cast<std::size_t>(k));
+  }
+
+  /// The three sections. Stores run up to 64 bytes over, so a section is complete before the next begins.
+  template <int Groups, bool Marked>
+  static std::uint8_t* write_sections(const PlaneSet& s, const Places& at, std::uint8_t* to) {
+    for (int b = 0; b < chunk_blocks; ++b)
+      for (int g = 0; g < Groups; ++g) {
+        _mm512_storeu_si512(to, _mm512_load_si512(s.plane[g][b]));
+        to += at.dense_bytes[g][b];
+      }
+    for (int b = 0; b < chunk_blocks; ++b) {
+      for (int g = 0; g < Groups; ++g) {
+        store(to, at.mask[g][b]);
+        to += at.mask_bytes[g][b];
+      }
+      if (Marked && (at.marked >> b & 1) != 0) *to++ = mask_of(at.mark_plane[b]);
+    }
+    for (int b = 0; b < chunk_blocks; ++b) {
+      for (int g = 0; g < Groups; ++g) {
+        _mm512_storeu_si512(to, _mm512_maskz_compress_epi8(at.sparse[g][b], _mm512_load_si512(s.plane[g][b])));
+        to += at.byte_bytes[g][b];
+      }
+      if (Marked && (at.marked >> b & 1) != 0) {
+        const std::uint8_t mask = mask_of(at.mark_plane[b]);
+        store(to, _pext_u64(at.mark_plane[b], Avx512Base::spread(mask)));
+        to += _mm_popcnt_u32(mask);
+      }
+    }
+    return to;
+  }
+  /// Which bytes of a plane are not zero.
+  static std::uint8_t mask_of(std::uint64_t plane) {
+    const __m128i p = _mm_cvtsi64_si128(static_cast<long long>(plane));
+    return static_cast<std::uint8_t>(_mm_test_epi8_mask(p, p));
+  }
+
+  static Places place(const PlaneSet& s, const Fill& fill) {
+    Places at;
+    s.groups == 1 ? place<1>(s, at) : place<2>(s, at);
+    at.marked = fill.blocks;
+    for (std::uint32_t m = fill.blocks; m != 0; m &= m - 1) {
+      const auto b = _tzcnt_u32(m);
+      at.mark_plane[b] = mark_plane(fill.marks[b]);
+      at.total += 1 + static_cast<std::size_t>(_mm_popcnt_u32(mask_of(at.mark_plane[b])));
+    }
+    return at;
+  }
+  static std::uint8_t* write_sections(const PlaneSet& s, const Places& at, std::uint8_t* to) {
+    if (at.marked != 0) return s.groups == 1 ? write_sections<1, true>(s, at, to) : write_sections<2, true>(s, at, to);
+    return s.groups == 1 ? write_sections<1, false>(s, at, to) : write_sections<2, false>(s, at, to);
+  }
+
+  // ------------------------------------------------------------------------------------------- from planes to integers
+
+  /// All blocks' integers, to what `to` gives for each block. No block has more planes than so many digits can hold.
+  template <Predictor P, int Groups, class To>
+  static void integers(const Parsed& c, To to) {
+    alignas(64) std::uint8_t digit[Groups][chunk_values];
+    In in = c.in;
+    for (int b = 0; b < chunk_blocks; ++b) {
+      if constexpr (Groups > 1) {
+        if (c.dense[b] + c.sparse[b] > 8) {
+          keep_digits(Plane::read_digits<Groups>(in, c.dense[b], c.sparse[b]), digit, b);
+          continue;
+        }
+      }
+      keep_digits(Plane::read_digits<1>(in, c.dense[b], c.sparse[b]), digit, b);
+    }
+    Plane::Chain<P> chain(c.choice.base);
+    for (int b = 0; b < chunk_blocks; ++b) {
+      if constexpr (Groups > 1) {
+        if (c.dense[b] + c.sparse[b] > 8) {
+          chain.follow(digits<Groups>(digit, b), Plane::sink(to.block(b)));
+          continue;
+        }
+      }
+      chain.follow(digits<1>(digit, b), Plane::sink(to.block(b)));
+    }
+  }
+  template <int Groups>
+  static void keep_digits(Plane::Digits<Groups> r, std::uint8_t (*digit)[chunk_values], int b) {
+    for (int g = 0; g < Groups; ++g) _mm512_store_si512(digit[g] + 64 * b, r.digit[g]);
+  }
+  template <int Groups>
+  static Plane::Digits<Groups> digits(std::uint8_t (*digit)[chunk_values], int b) {
+    Plane::Digits<Groups> r;
+    for (int g = 0; g < Groups; ++g) r.digit[g] = _mm512_load_si512(digit[g] + 64 * b);
+    return r;
+  }
+};

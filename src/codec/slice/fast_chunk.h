@@ -1,0 +1,266 @@
+// A chunk's bytes on 32-bit integers: putting sections together behind a head, and finding them again. Included by
+// fast_codec.h, inside each SIMD target's anonymous namespace and target region.
+
+/// Where the three sections of a chunk are being written, or read.
+struct Out {
+  std::uint8_t* dense;
+  std::uint8_t* masks;
+  std::uint8_t* bytes;
+};
+struct In {
+  const std::uint8_t* dense;
+  const std::uint8_t* masks;
+  const std::uint8_t* bytes;
+};
+
+/// w planes, the low d of them dense; and the code that says so (of no meaning beyond max_code_width).
+struct Split {
+  int w;
+  int d;
+  std::uint8_t code;
+  Split(int planes, int dense) : w(planes), d(dense), code(make_code(planes, dense)) {}
+  Split(int planes, int dense, std::uint8_t c) : w(planes), d(dense), code(c) {}
+};
+
+/// The integers of a chunk with room before them for the two that a chain starts from.
+struct alignas(64) Integers {
+  std::int32_t before[16];
+  std::int32_t q[chunk_values];
+  std::int32_t after[16];
+  void start(std::int32_t base) { before[14] = before[15] = base; }
+};
+
+/// A chunk's exceptions when all of them are one value.
+struct Fill {
+  std::uint32_t blocks = 0;
+  std::uint64_t value = 0;  ///< as stored: element bits, or for sums those of a double
+  std::uint64_t marks[chunk_blocks];
+};
+
+/// Row c has bit c set: the OR of rows is a set of codes, without a chain of dependent look-ups.
+struct CodeSets {
+  alignas(32) std::uint64_t row[256][4];
+  constexpr CodeSets() : row() {
+    for (unsigned c = 0; c < 256; ++c) row[c][c / 64] = std::uint64_t{1} << (c % 64);
+  }
+};
+constexpr CodeSets code_sets;
+
+/// Distinct codes in ascending order, and the bits of every block's index (five words: more than 16 codes overflow).
+template <class V>
+int index_codes(const std::uint8_t* codes, std::uint8_t* dictionary, std::uint32_t* planes) {
+  std::uint64_t present[4] = {};
+  for (int b = 0; b < chunk_blocks; ++b)
+    for (int i = 0; i < 4; ++i) present[i] |= code_sets.row[codes[b]][i];
+  int k = 0;
+  for (int i = 0; i < 4; ++i)
+    for (std::uint64_t m = present[i]; m != 0; m &= m - 1) {
+      const auto code = static_cast<std::uint8_t>(64 * i + __builtin_ctzll(m));
+      const std::uint32_t same = V::equal_codes(codes, code);
+      dictionary[k] = code;
+      for (int j = 0; j < 5; ++j) planes[j] |= same & (0U - static_cast<std::uint32_t>(k >> j & 1));
+      ++k;
+    }
+  return k;
+}
+
+/// The 32 codes at p, as the word then says. Returns their end.
+template <class V>
+std::uint8_t* put_codes(const std::uint8_t* codes, Word& word, std::uint8_t* p) {
+  std::uint8_t dictionary[chunk_blocks + 4];
+  std::uint32_t planes[8] = {};
+  const int k = index_codes<V>(codes, dictionary, planes);
+  word.index_planes = index_planes_for(k);
+  if (word.index_planes == Word::plain_codes) {
+    std::memcpy(p, codes, chunk_blocks);
+    return p + chunk_blocks;
+  }
+  word.dictionary = static_cast<std::uint32_t>(k);
+  std::memcpy(p, planes, 16);
+  p += 4 * word.index_planes;
+  store(dictionary + k, std::uint32_t{0});
+  std::memcpy(p, dictionary, 16);
+  return p + pad4(static_cast<std::size_t>(k));
+}
+
+/// All that comes before the entries: the word, the base, the fill value, and the codes. Returns its end.
+template <class V>
+std::uint8_t* write_head(Choice<std::int32_t> choice, const Fill& fill, int fill_bytes, const std::uint8_t* codes,
+                         std::uint8_t* to) {
+  Word word{.predictor = choice.predictor, .long_base = !Word::fits(choice.base), .has_fill = fill.blocks != 0};
+  word.base = word.long_base ? 0 : choice.base;
+  std::uint8_t* p = to + 4;
+  if (word.long_base) {
+    store(p, choice.base);
+    p += 4;
+  }
+  if (word.has_fill) {
+    store(p, fill.blocks);
+    store(p + 4, fill.value);
+    p += 4 + fill_bytes;
+  }
+  if constexpr (requires { V::put_codes(codes, word, p); }) {
+    p = V::put_codes(codes, word, p);
+  } else {
+    p = put_codes<V>(codes, word, p);
+  }
+  store(to, word.pack());
+  return p;
+}
+
+/// Pads a chunk that ends at p. Returns its size.
+inline std::size_t close(std::uint8_t* to, std::uint8_t* p) {
+  store(p, std::uint32_t{0});
+  return pad4(static_cast<std::size_t>(p - to));
+}
+
+/// All codes are zero: with no marks, the chunk is constant.
+inline bool flat(const std::uint8_t* codes) {
+  return (load<std::uint64_t>(codes) | load<std::uint64_t>(codes + 8) | load<std::uint64_t>(codes + 16) |
+          load<std::uint64_t>(codes + 24)) == 0;
+}
+
+/// Collects codes and sections, then puts the chunk together.
+struct Writer {
+  alignas(64) std::uint8_t codes[64];
+  std::uint32_t entries[chunk_blocks];
+  int entry_count = 0;
+  alignas(64) std::uint8_t dense[chunk_blocks * 32 * 8 + 64];
+  alignas(64) std::uint8_t masks[chunk_blocks * 33 + 64];
+  alignas(64) std::uint8_t bytes[chunk_blocks * 33 * 8 + 64];
+  Out out{dense, masks, bytes};
+
+  void put_code(int b, Split s) {
+    if (__builtin_expect(s.w > max_code_width, 0)) {
+      codes[b] = code_extended;
+      entries[entry_count++] = Entry{s.w, s.d, Extra::wide, 0}.pack();
+    } else {
+      codes[b] = s.code;
+    }
+  }
+
+  /// Bytes of the three sections.
+  [[nodiscard]] std::size_t coded() const {
+    return static_cast<std::size_t>((out.dense - dense) + (out.masks - masks) + (out.bytes - bytes));
+  }
+
+  template <class V>
+  std::size_t finish(Choice<std::int32_t> choice, const Fill& fill, int fill_bytes, std::uint8_t* to) {
+    std::uint8_t* p = write_head<V>(choice, fill, fill_bytes, codes, to);
+    std::memcpy(p, entries, 4 * static_cast<std::size_t>(entry_count));
+    p += 4 * entry_count;
+    p = V::copy(p, dense, out.dense - dense);
+    p = V::copy(p, masks, out.masks - masks);
+    p = V::copy(p, bytes, out.bytes - bytes);
+    return close(to, p);
+  }
+};
+
+inline std::size_t write_constant(std::int32_t q, std::uint8_t* to) {
+  const bool fits = Word::fits(q);
+  store(to, Word{.kind = Kind::constant, .long_base = !fits, .base = fits ? q : 0}.pack());
+  if (fits) return 4;
+  store(to + 4, q);
+  return 8;
+}
+
+/// A coded chunk whose sections have been found to lie within its bytes.
+struct Parsed {
+  Kind kind = Kind::coded;
+  Choice<std::int32_t> choice;
+  alignas(32) std::uint8_t dense[chunk_blocks];  // planes per block, dense and sparse
+  alignas(32) std::uint8_t sparse[chunk_blocks];
+  std::uint32_t fill_blocks = 0;
+  std::uint64_t fill_value = 0;
+  In in{};
+};
+
+enum class Parse { ok, rare, corrupt };
+
+/// The first residual of a difference chain is zero: no plane of block 0 has bit 0.
+inline bool starts_at_base(const Parsed& c) {
+  unsigned first = 0;
+  for (int r = 0; r < c.dense[0]; ++r) first |= c.in.dense[8 * r];
+  const std::uint8_t* byte = c.in.bytes;
+  for (int r = 0; r < c.sparse[0]; ++r) {
+    if ((c.in.masks[r] & 1) != 0) first |= *byte;
+    byte += __builtin_popcount(c.in.masks[r]);
+  }
+  return (first & 1) == 0;
+}
+
+/// Planes of the block that has most, and how many blocks have none.
+struct Extent {
+  int widest = 0;
+  int empty = 0;
+  explicit Extent(const Parsed& c) {
+    std::uint8_t most = 0;
+    std::uint8_t none = 0;
+    for (int b = 0; b < chunk_blocks; ++b) {
+      const auto w = static_cast<std::uint8_t>(c.dense[b] + c.sparse[b]);
+      most = w > most ? w : most;
+      none = static_cast<std::uint8_t>(none + (w == 0));
+    }
+    widest = most;
+    empty = none;
+  }
+};
+
+template <class V>
+Parse parse(const Params& p, ChunkBytes in, Parsed& c) {
+  if (in.readable < read_slack || in.size < 4) return Parse::rare;
+  const std::uint8_t* at = in.data + 4;
+  const std::uint8_t* end = in.data + in.size;
+  const Word word = Word::unpack(load<std::uint32_t>(in.data));
+  c.kind = word.kind;
+  c.fill_blocks = 0;
+  if (word.kind == Kind::raw || word.kind == Kind::fill) return Parse::rare;
+  c.choice = {word.predictor, word.base};
+  if (word.long_base) {
+    c.choice.base = load<std::int32_t>(at);
+    at += 4;
+  }
+  if (word.kind == Kind::constant) return at == end ? Parse::ok : Parse::corrupt;
+  if (!word.valid_codes()) return Parse::corrupt;
+  if (word.has_fill) {
+    if (p.shape.exact_only) return Parse::corrupt;
+    c.fill_blocks = load<std::uint32_t>(at);
+    const bool eight = p.shape.sum || p.shape.element_bytes == 8;
+    c.fill_value = eight ? load<std::uint64_t>(at + 4) : load<std::uint32_t>(at + 4);
+    if (p.shape.element_bytes == 2 && !eight && c.fill_value > 0xFFFF) return Parse::corrupt;
+    at += eight ? 12 : 8;
+  }
+  alignas(64) std::uint8_t codes[64];
+  if (word.index_planes == Word::plain_codes) {
+    std::memcpy(codes, at, chunk_blocks);
+    at += chunk_blocks;
+  } else {
+    if (!V::look_up_codes(at, word.index_planes, word.dictionary, codes)) return Parse::corrupt;
+    at += 4 * word.index_planes + pad4(word.dictionary);
+  }
+  // Up to here at most 64 bytes were read; the slack covers them.
+  int extended = 0;
+  std::size_t dense = 0;
+  std::size_t sparse = 0;
+  if (!V::split_codes(codes, c.dense, c.sparse, dense, sparse, extended)) return Parse::corrupt;
+  if (extended != 0) {
+    for (int b = 0; b < chunk_blocks; ++b) {
+      if ((codes[b] & 31) != 31) continue;
+      if (codes[b] != code_extended || end - at < 4) return Parse::corrupt;
+      const Entry e = Entry::unpack(load<std::uint32_t>(at));
+      at += 4;
+      if (e.extra != Extra::wide) return Parse::rare;
+      if (e.w > 32 || e.d > e.w || e.exact_units != 0) return Parse::corrupt;
+      c.dense[b] = static_cast<std::uint8_t>(e.d);
+      c.sparse[b] = static_cast<std::uint8_t>(e.w - e.d);
+      dense += static_cast<std::size_t>(e.d);
+      sparse += static_cast<std::size_t>(e.w - e.d);
+    }
+  }
+  sparse += static_cast<std::size_t>(__builtin_popcount(c.fill_blocks));
+  const std::size_t fixed = static_cast<std::size_t>(at - in.data) + 8 * dense + sparse;
+  if (fixed > in.size) return Parse::corrupt;
+  c.in = {at, at + 8 * dense, at + 8 * dense + sparse};
+  if (pad4(fixed + V::count_bits(c.in.masks, sparse)) != in.size) return Parse::corrupt;
+  return word.predictor == Predictor::none || starts_at_base(c) ? Parse::ok : Parse::corrupt;
+}

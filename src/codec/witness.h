@@ -1,0 +1,18 @@
+// Looks at bytes while they are read or written, so that a checksum costs no pass over memory of its own.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace laconic {
+
+/// Is shown a payload piece by piece, in order, while a cache holds it.
+class Witness {
+ public:
+  virtual void see(std::span<const std::uint8_t> piece) = 0;
+
+ protected:
+  ~Witness() = default;
+};
+
+}  // namespace laconic

@@ -1,0 +1,217 @@
+// What every codec promises, whoever designed it: the bound for each value, hard data included; frames no larger than
+// their capacity; the same bytes on any number of threads and any target.
+#include <gtest/gtest.h>
+
+#include "codec/codec_cases.h"
+#include "support/patched_crc.h"
+
+namespace laconic::test {
+namespace {
+
+Code code_of_decoding(const std::vector<std::uint8_t>& bytes) {
+  try {
+    const frame::Header h = frame::check(bytes);
+    if (h.count > 100000) return Code::ok;
+    Array y(h.grid.dtype, h.count);
+    frame::decode(bytes, y.view());
+  } catch (const Error& e) {
+    return e.code();
+  }
+  return Code::ok;
+}
+
+class Codecs : public testing::TestWithParam<const Codec*> {
+ protected:
+  static const Codec& codec() { return *GetParam(); }
+  static std::vector<DType> dtypes() {
+    std::vector<DType> taken;
+    for (const DType t : all_dtypes)
+      if (codec().takes(t)) taken.push_back(t);
+    return taken;
+  }
+};
+
+TEST_P(Codecs, KeepTheirPromiseForEveryElement) {
+  for (const DType t : dtypes())
+    for (const Grid& g : grids_for(codec(), t))
+      for (const Kind kind : all_kinds)
+        for (const std::size_t count : {1U, 129U, kind == Kind::mixed ? 20001U : 5153U}) {
+          const Array x = sample(t, kind, count);
+          const Outcome f = encoded_by(codec(), x, g);
+          ASSERT_EQ(f.code, Code::ok);
+          ASSERT_EQ(broken_promise(codec(), g, x, decoded(x, f)), "") << describe(codec(), t, g, kind, count);
+        }
+}
+
+TEST_P(Codecs, StayWithinTheirCapacity) {
+  for (const DType t : dtypes())
+    for (const Grid& g : grids_for(codec(), t))
+      for (const Kind kind : {Kind::random_bits, Kind::nan_and_infinity, Kind::constant, Kind::smooth})
+        for (const std::size_t count : {0U, 1U, 2U, 31U, 32U, 65U, 128U, 2049U, 5120U, 8193U}) {
+          SCOPED_TRACE(describe(codec(), t, g, kind, count));
+          const std::size_t capacity = frame::capacity(t, count, codec());
+          ASSERT_LE(static_cast<double>(capacity), 1.02 * static_cast<double>(count * size_of(t)) + 64);
+          const Array x = sample(t, kind, count);
+          const Outcome f = encoded_by(codec(), x, g);
+          ASSERT_EQ(f.code, Code::ok);
+          ASSERT_LE(f.frame.size(), capacity);
+          ASSERT_EQ(frame::check(f.frame).codec, codec().id());
+          decoded(x, f);
+        }
+}
+
+TEST_P(Codecs, MakeSmoothDataSmaller) {
+  for (const DType t : dtypes()) {
+    if (!is_float(t)) continue;
+    const Array x = sample(t, Kind::smooth, 50000);
+    const Grid g = codec().promise() == Promise::rate ? rate_grid(t, 8) : make_grid(t, 1e-2, 1.3);
+    const auto size = static_cast<double>(encoded_by(codec(), x, g).frame.size());
+    EXPECT_LT(size, 0.95 * static_cast<double>(x.size_bytes())) << name_of(t);
+    if (codec().promise() == Promise::rate) {
+      EXPECT_NEAR(size, static_cast<double>(x.size_bytes()) / 8, 1000);
+    }
+  }
+}
+
+TEST_P(Codecs, GiveTheSameBytesOnAnyNumberOfThreads) {
+  for (const DType t : dtypes()) {
+    const Array x = sample(t, Kind::mixed, 140001);
+    const Grid g = grids_for(codec(), t).back();
+    const Outcome one = encoded_by(codec(), x, g);
+    const Array y = decoded(x, one);
+    for (const int threads : {2, 3, 7}) {
+      ASSERT_EQ(encoded_by(codec(), x, g, threads), one);
+      ASSERT_TRUE(decoded(x, one, threads) == y);
+    }
+  }
+}
+
+TEST_P(Codecs, GiveTheSameBytesOnEveryTarget) {
+  for (const DType t : dtypes())
+    for (const Grid& g : grids_for(codec(), t)) {
+      const Array x = sample(t, Kind::mixed, 20001);
+      const OnTarget scalar(slice::Target::scalar);
+      const Outcome reference = encoded_by(codec(), x, g);
+      const Array y = decoded(x, reference);
+      for (const auto target : fast_targets()) {
+        const OnTarget guard(target);
+        ASSERT_EQ(encoded_by(codec(), x, g), reference) << slice::name_of(target);
+        ASSERT_TRUE(decoded(x, reference) == y) << slice::name_of(target);
+      }
+    }
+}
+
+TEST_P(Codecs, ReadUnalignedArraysAndWriteNothingElse) {
+  for (const DType t : dtypes()) {
+    const Array x = sample(t, Kind::mixed, 9001);
+    const Array off = sample(t, Kind::mixed, 9001, 1, 1);
+    const Grid g = grids_for(codec(), t).back();
+    const Outcome f = encoded_by(codec(), x, g);
+    ASSERT_EQ(encoded_by(codec(), off, g), f);
+    ASSERT_TRUE(decoded(x, f, 1, 1, 1) == decoded(x, f));
+    ASSERT_EQ(
+        outcome_of(f.frame.size(), [&](frame::MutBytes out) { return frame::encode(codec(), x.view(), g, out, 2); }),
+        f);
+    for (std::size_t room = 0; room < f.frame.size(); room += 1 + room / 3) {
+      std::vector<std::uint8_t> out(room + 200, 0xA5);
+      EXPECT_THROW(frame::encode(codec(), x.view(), g, frame::MutBytes(out).first(room)), Error);
+      for (std::size_t i = room; i < out.size(); ++i) ASSERT_EQ(out[i], 0xA5) << i << " past " << room;
+    }
+  }
+}
+
+TEST_P(Codecs, DecodeAnyRunOfChunks) {
+  constexpr std::size_t count = 140001;
+  for (const DType t : dtypes()) {
+    const Array x = sample(t, Kind::mixed, count);
+    const Outcome f = encoded_by(codec(), x, grids_for(codec(), t).back());
+    const Array y = decoded(x, f);
+    for (const std::uint64_t first : {0U, 1U, 3U, 40U, 68U})
+      for (const std::uint64_t n : {0U, 1U, 7U, 28U}) {
+        const std::size_t begin = first * 2048;
+        const std::size_t end = std::min<std::size_t>(count, (first + n) * 2048);
+        if (first + n > 69) continue;
+        Array part(t, end - begin);
+        frame::decode_chunks(f.frame, first, n, part.view());
+        ASSERT_TRUE(part.count == 0 || std::memcmp(part.data(), y.data() + begin * size_of(t), part.size_bytes()) == 0)
+            << first << " + " << n;
+      }
+  }
+}
+
+/// A damaged payload behind a right checksum: an error or other values, and nothing out of bounds (the sanitizers
+/// look).
+TEST_P(Codecs, SurviveDamage) {
+  Random random(21);
+  for (const DType t : dtypes())
+    for (const Kind kind : {Kind::smooth, Kind::mixed, Kind::nan_and_infinity})
+      for (const Grid& g : grids_for(codec(), t)) {
+        const Array x = sample(t, kind, 6000);
+        const Outcome f = encoded_by(codec(), x, g);
+        for (int k = 0; k < 10; ++k) {
+          std::vector<std::uint8_t> bytes = f.frame;
+          for (std::size_t j = 0; j <= random.below(4); ++j) {
+            const std::size_t place = random.below(3) == 0 ? random.below(100) : random.below(bytes.size());
+            bytes[std::min(place, bytes.size() - 1)] ^= static_cast<std::uint8_t>(1 + random.below(255));
+          }
+          if (k % 4 == 0) bytes.resize(frame::header_bytes + random.below(bytes.size() - frame::header_bytes));
+          const std::uint64_t size = bytes.size();
+          std::memcpy(bytes.data() + 24, &size, 8);
+          patch_checksum(bytes.data(), bytes.size());
+          const Code code = code_of_decoding(bytes);
+          ASSERT_TRUE(code == Code::ok || code == Code::corrupt) << static_cast<int>(code);
+        }
+      }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Codecs, testing::ValuesIn(built_codecs()), [](const auto& p) {
+  std::string name(p.param->name());
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST(CodecNames, AreFoundAndUnknownOnesAreListed) {
+  for (const Codec* c : all_codecs()) {
+    EXPECT_EQ(&find_codec(c->name()), c);
+    EXPECT_EQ(find_codec(c->id()), c);
+  }
+  EXPECT_EQ(find_codec(CodecId{99}), nullptr);
+  try {
+    find_codec("gzip");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::invalid_argument);
+    EXPECT_NE(std::string(e.what()).find("fzlight"), std::string::npos);
+  }
+}
+
+TEST(CodecNames, SayWhatTheyDoNotTake) {
+  const Array integers = sample(DType::i32, Kind::smooth, 100);
+  const Array floats = sample(DType::f32, Kind::smooth, 100);
+  const Codec& rate = find_codec("zfp-rate");
+  EXPECT_EQ(encoded_by(find_codec("szx"), integers, make_grid(DType::i32, 0, 1)).code, Code::unsupported);
+  EXPECT_EQ(
+      encoded_by(find_codec("fzlight"), sample(DType::f16, Kind::smooth, 100), make_grid(DType::f16, 0.1, 1)).code,
+      Code::unsupported);
+  EXPECT_EQ(encoded_by(find_codec("szx"), floats, rate_grid(DType::f32, 4)).code, Code::unsupported);
+  EXPECT_EQ(encoded_by(rate, floats, make_grid(DType::f32, 0.1, 1)).code, Code::unsupported);
+  EXPECT_THROW(grid_for(rate, DType::f32, Bound::parse("1e-3"), {}), Error);
+  EXPECT_THROW(grid_for(slice_codec(), DType::f32, Bound::parse("10x"), {}), Error);
+  EXPECT_THROW(rate_grid(DType::f32, 0.5), Error);
+  EXPECT_THROW(rate_grid(DType::f32, 100), Error);
+  EXPECT_EQ(grid_for(rate, DType::f64, Bound::parse("16x"), {}).step, 4);
+  EXPECT_TRUE(grid_for(find_codec("lz4"), DType::f32, Bound::parse("1e-3"), {}).lossless());
+}
+
+TEST(CodecNames, FramesThatDoNotAddSaySo) {
+  const Array x = sample(DType::f32, Kind::smooth, 100);
+  const Grid g = make_grid(DType::f32, 1e-3, 2);
+  const Outcome other = encoded_by(find_codec("szx"), x, g);
+  EXPECT_EQ(added(x, other, other).code, Code::unsupported);
+  EXPECT_EQ(added(x, other, encoded(x, g)).code, Code::mismatch);
+  EXPECT_EQ(encode_added(x, other).code, Code::unsupported);
+  EXPECT_THROW(decoded(x, other, 1, 2), Error);
+}
+
+}  // namespace
+}  // namespace laconic::test

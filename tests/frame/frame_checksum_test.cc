@@ -1,0 +1,50 @@
+// The checksum in pieces and in another order is the checksum of the whole; it is CRC-32C.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <numeric>
+#include <random>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "frame/checksum.h"
+
+namespace laconic::frame {
+namespace {
+
+std::vector<std::uint8_t> noise(std::size_t n) {
+  std::mt19937 random(7);
+  std::vector<std::uint8_t> bytes(n);
+  for (auto& b : bytes) b = static_cast<std::uint8_t>(random());
+  return bytes;
+}
+
+TEST(FrameChecksum, IsCastagnolis) {
+  // RFC 3720, B.4: 32 bytes of zeros, and of 0, 1, ... 31.
+  std::vector<std::uint8_t> bytes(32);
+  EXPECT_EQ(~crc_update(crc_start, bytes), 0x8A9136AAU);
+  std::iota(bytes.begin(), bytes.end(), std::uint8_t{0});
+  EXPECT_EQ(~crc_update(crc_start, bytes), 0x46DD794EU);
+}
+
+TEST(FrameChecksum, PiecesGiveTheWhole) {
+  const std::vector<std::uint8_t> bytes = noise(10007);
+  const std::span<const std::uint8_t> all(bytes);
+  const std::uint32_t whole = crc_update(crc_start, all);
+  for (const std::size_t cut : {0, 1, 7, 64, 5000, 10006, 10007})
+    EXPECT_EQ(crc_update(crc_update(crc_start, all.first(cut)), all.subspan(cut)), whole) << cut;
+}
+
+TEST(FrameChecksum, ThePartThatComesFirstMayBeLookedAtLast) {
+  const std::vector<std::uint8_t> bytes = noise(10007);
+  const std::span<const std::uint8_t> all(bytes);
+  const std::uint32_t whole = crc_update(crc_start, all);
+  for (const std::size_t cut : {0, 1, 7, 64, 5000, 10006, 10007}) {
+    const std::uint32_t second = crc_update(0, all.subspan(cut));
+    EXPECT_EQ(crc_join(crc_update(crc_start, all.first(cut)), second, all.size() - cut), whole) << cut;
+  }
+}
+
+}  // namespace
+}  // namespace laconic::frame
