@@ -48,15 +48,25 @@ typedef enum laconic_dtype LACONIC_ENUM_BASE {
 
 typedef enum laconic_op LACONIC_ENUM_BASE {
   LACONIC_SUM = 1,
-  LACONIC_AVERAGE = 2 /* floating-point dtypes */
+  LACONIC_AVERAGE = 2, /* floating-point dtypes */
+  LACONIC_MIN = 3,     /* NaN where an operand is NaN; -0 below +0 */
+  LACONIC_MAX = 4
 } laconic_op;
+
+/* Who talks to whom in an allreduce within a bound. The result does not depend on it. */
+typedef enum laconic_schedule LACONIC_ENUM_BASE {
+  LACONIC_AUTOMATIC = 0, /* by size and number of ranks */
+  LACONIC_RING = 1,
+  LACONIC_RECURSIVE_DOUBLING = 2,
+  LACONIC_RABENSEIFNER = 3
+} laconic_schedule;
 
 /* A group of ranks. One thread at a time; every collective is called by all ranks in the same order. */
 typedef struct laconic_comm laconic_comm;
 
-/* As sendbuf: the operand lies in recvbuf, where MPI_IN_PLACE would have it. */
-extern const char laconic_in_place;
-#define LACONIC_IN_PLACE ((const void*)&laconic_in_place)
+/* As sendbuf (scatter: as the root's recvbuf): the operand lies in recvbuf, where MPI_IN_PLACE would have it. */
+extern char laconic_in_place;
+#define LACONIC_IN_PLACE ((void*)&laconic_in_place)
 
 /* Begin with LACONIC_OPTIONS_INIT; what is not set then keeps its meaning in later versions. Where a call takes
  * options, NULL means the communicator's own (laconic_comm_set_options), which begin with the environment's. */
@@ -65,12 +75,13 @@ typedef struct laconic_options {
   /* "1e-3" (absolute), "1e-4rel" (of the value range over all ranks), "80dB" (PSNR), "lossless"; "operand:" before it
    * bounds each operand in place of the result. NULL: LACONIC_BOUND of the environment, else lossless. */
   const char* bound;
-  int threads;     /* codec threads of this rank; 0: LACONIC_THREADS of the environment, else 1 */
-  int unconfirmed; /* 1: no closing exchange; then an error late in a call may be known to some ranks only */
-  size_t segment;  /* elements that travel in one message; 0: automatic */
+  int threads;               /* codec threads of this rank; 0: LACONIC_THREADS of the environment, else 1 */
+  int unconfirmed;           /* 1: no closing exchange; then an error late in a call may be known to some ranks only */
+  size_t segment;            /* elements that travel in one message; 0: automatic */
+  laconic_schedule schedule; /* of an allreduce; the same on every rank */
 } laconic_options;
 #define LACONIC_OPTIONS_INIT \
-  { sizeof(laconic_options), NULL, 0, 0, 0 }
+  { sizeof(laconic_options), NULL, 0, 0, 0, LACONIC_AUTOMATIC }
 
 /* Set struct_size to sizeof(laconic_stats) before the call. */
 typedef struct laconic_stats {
@@ -109,11 +120,12 @@ int laconic_comm_set_options(laconic_comm* comm, const laconic_options* options)
 /* Of the last call that succeeded, or of all of them. */
 int laconic_comm_last(const laconic_comm* comm, laconic_stats* stats);
 int laconic_comm_total(const laconic_comm* comm, laconic_stats* stats);
-/* Collective; NULL is allowed. */
+/* Collective; NULL is allowed. Non-blocking calls are finished first. */
 void laconic_comm_free(laconic_comm* comm);
 
-/* recvbuf[i] = sum (average) over ranks of sendbuf[i], within the bound (plus half a unit in the last place of the
- * result), the same bytes on every rank. An error on one rank is an error on all; recvbuf then holds anything. */
+/* recvbuf[i] = sum (average, min, max) over ranks of sendbuf[i], within the bound (plus half a unit in the last place
+ * of the result), the same bytes on every rank. An error on one rank is an error on all; recvbuf then holds anything.
+ */
 int laconic_allreduce(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
                       laconic_comm* comm, const laconic_options* options);
 
@@ -124,12 +136,110 @@ int laconic_reduce_scatter(const void* sendbuf, void* recvbuf, const size_t* rec
 int laconic_reduce_scatter_block(const void* sendbuf, void* recvbuf, size_t recvcount, laconic_dtype dtype,
                                  laconic_op op, laconic_comm* comm, const laconic_options* options);
 
+/* The root gets what an allreduce would give; recvbuf is of interest there only. */
+int laconic_reduce(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op, int root,
+                   laconic_comm* comm, const laconic_options* options);
+
+/* Rank r gets the sum (average, min, max) over ranks 0 .. r, or with exscan over ranks 0 .. r - 1, within the bound;
+ * exscan does not write to rank 0's recvbuf. */
+int laconic_scan(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
+                 laconic_comm* comm, const laconic_options* options);
+int laconic_exscan(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
+                   laconic_comm* comm, const laconic_options* options);
+
 /* Every rank gets every rank's `count` elements, in rank order, within the bound. In place: this rank's part lies in
  * its place in recvbuf. allgatherv: recvcounts[r] elements of rank r, one after the other. */
 int laconic_allgather(const void* sendbuf, size_t count, void* recvbuf, laconic_dtype dtype, laconic_comm* comm,
                       const laconic_options* options);
 int laconic_allgatherv(const void* sendbuf, void* recvbuf, const size_t* recvcounts, laconic_dtype dtype,
                        laconic_comm* comm, const laconic_options* options);
+
+/* Every rank gets the root's array, within the bound, the same bytes on every rank: the root too holds afterwards what
+ * the others got. */
+int laconic_bcast(void* buf, size_t count, laconic_dtype dtype, int root, laconic_comm* comm,
+                  const laconic_options* options);
+
+/* Rank r gets the r-th share of the root's array, within the bound; the root's own share stays as it is. sendbuf and
+ * sendcounts are of interest on the root only, where LACONIC_IN_PLACE as recvbuf leaves its share in sendbuf. The
+ * shares lie one after the other; a share must be what its rank expects. */
+int laconic_scatter(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, int root, laconic_comm* comm,
+                    const laconic_options* options);
+int laconic_scatterv(const void* sendbuf, const size_t* sendcounts, void* recvbuf, size_t recvcount,
+                     laconic_dtype dtype, int root, laconic_comm* comm, const laconic_options* options);
+
+/* The root gets every rank's array, in rank order, within the bound; its own part is as it was. recvbuf and recvcounts
+ * are of interest on the root only, where LACONIC_IN_PLACE as sendbuf means that its part is in its place. */
+int laconic_gather(const void* sendbuf, size_t count, void* recvbuf, laconic_dtype dtype, int root, laconic_comm* comm,
+                   const laconic_options* options);
+int laconic_gatherv(const void* sendbuf, size_t sendcount, void* recvbuf, const size_t* recvcounts, laconic_dtype dtype,
+                    int root, laconic_comm* comm, const laconic_options* options);
+
+/* Block p of rank r's sendbuf becomes block r of rank p's recvbuf, within the bound; what a rank has for itself is as
+ * it was. alltoall: all blocks have `count` elements. alltoallv: blocks lie one after the other, and what r sends to p
+ * must be what p expects from r; in place, sendcounts are recvcounts (or NULL). */
+int laconic_alltoall(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_comm* comm,
+                     const laconic_options* options);
+int laconic_alltoallv(const void* sendbuf, const size_t* sendcounts, void* recvbuf, const size_t* recvcounts,
+                      laconic_dtype dtype, laconic_comm* comm, const laconic_options* options);
+
+/* Non-blocking calls: the same, but they return at once; a thread of the communicator runs them one after the other, in
+ * the order in which they were made, which is the same on every rank, and needs no help. Buffers belong to the call
+ * until it is done (counts and options are copied). Other calls may be made meanwhile. MPI must have been initialised
+ * with MPI_THREAD_MULTIPLE, else LACONIC_UNSUPPORTED. */
+typedef struct laconic_request laconic_request;
+/* Both return the call's own code once it is done, and *request is NULL then. Of NULL: done, LACONIC_OK. Every request
+ * must be waited for, or tested until it is done, before laconic_comm_free; by the thread that uses the communicator.
+ */
+int laconic_test(laconic_request** request, int* done);
+int laconic_wait(laconic_request** request);
+int laconic_iallreduce(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
+                       laconic_comm* comm, const laconic_options* options, laconic_request** request);
+int laconic_ireduce(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op, int root,
+                    laconic_comm* comm, const laconic_options* options, laconic_request** request);
+int laconic_iscan(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
+                  laconic_comm* comm, const laconic_options* options, laconic_request** request);
+int laconic_iexscan(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
+                    laconic_comm* comm, const laconic_options* options, laconic_request** request);
+int laconic_ireduce_scatter(const void* sendbuf, void* recvbuf, const size_t* recvcounts, laconic_dtype dtype,
+                            laconic_op op, laconic_comm* comm, const laconic_options* options,
+                            laconic_request** request);
+int laconic_ireduce_scatter_block(const void* sendbuf, void* recvbuf, size_t recvcount, laconic_dtype dtype,
+                                  laconic_op op, laconic_comm* comm, const laconic_options* options,
+                                  laconic_request** request);
+int laconic_ibcast(void* buf, size_t count, laconic_dtype dtype, int root, laconic_comm* comm,
+                   const laconic_options* options, laconic_request** request);
+int laconic_iscatter(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, int root,
+                     laconic_comm* comm, const laconic_options* options, laconic_request** request);
+int laconic_iscatterv(const void* sendbuf, const size_t* sendcounts, void* recvbuf, size_t recvcount,
+                      laconic_dtype dtype, int root, laconic_comm* comm, const laconic_options* options,
+                      laconic_request** request);
+int laconic_igather(const void* sendbuf, size_t count, void* recvbuf, laconic_dtype dtype, int root, laconic_comm* comm,
+                    const laconic_options* options, laconic_request** request);
+int laconic_igatherv(const void* sendbuf, size_t sendcount, void* recvbuf, const size_t* recvcounts,
+                     laconic_dtype dtype, int root, laconic_comm* comm, const laconic_options* options,
+                     laconic_request** request);
+int laconic_iallgather(const void* sendbuf, size_t count, void* recvbuf, laconic_dtype dtype, laconic_comm* comm,
+                       const laconic_options* options, laconic_request** request);
+int laconic_iallgatherv(const void* sendbuf, void* recvbuf, const size_t* recvcounts, laconic_dtype dtype,
+                        laconic_comm* comm, const laconic_options* options, laconic_request** request);
+int laconic_ialltoall(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_comm* comm,
+                      const laconic_options* options, laconic_request** request);
+int laconic_ialltoallv(const void* sendbuf, const size_t* sendcounts, void* recvbuf, const size_t* recvcounts,
+                       laconic_dtype dtype, laconic_comm* comm, const laconic_options* options,
+                       laconic_request** request);
+
+/* A message to another rank, which must receive it with the same tag (0 to 32000), within the sender's bound; a
+ * relative one is of this message's range. Returns when buf may be changed. What goes wrong on the receiver is known
+ * there. */
+int laconic_send(const void* buf, size_t count, laconic_dtype dtype, int dest, int tag, laconic_comm* comm,
+                 const laconic_options* options);
+/* At most `count` elements of the same dtype; *received (which may be NULL): how many came. */
+int laconic_recv(void* buf, size_t count, laconic_dtype dtype, int source, int tag, size_t* received,
+                 laconic_comm* comm, const laconic_options* options);
+/* Both at the same time; dest and source may be this rank. */
+int laconic_sendrecv(const void* sendbuf, size_t sendcount, laconic_dtype sendtype, int dest, int sendtag,
+                     void* recvbuf, size_t recvcount, laconic_dtype recvtype, int source, int recvtag, size_t* received,
+                     laconic_comm* comm, const laconic_options* options);
 
 /* Compression of one array, without communication. laconic_compress_capacity: most bytes that it can take (at most
  * 1.02 of the array's and 64); 0 for a dtype that is none. *written: bytes of the stream. */

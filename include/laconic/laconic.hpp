@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace laconic {
@@ -35,7 +36,14 @@ inline void check(int code) {
   if (code != LACONIC_OK) throw Error(code, laconic_last_error());
 }
 
-enum class Op { sum = LACONIC_SUM, average = LACONIC_AVERAGE };
+enum class Op { sum = LACONIC_SUM, average = LACONIC_AVERAGE, min = LACONIC_MIN, max = LACONIC_MAX };
+
+enum class Schedule {
+  automatic = LACONIC_AUTOMATIC,
+  ring = LACONIC_RING,
+  recursive_doubling = LACONIC_RECURSIVE_DOUBLING,
+  rabenseifner = LACONIC_RABENSEIFNER
+};
 
 /// Empty bound, 0 threads: as the environment says.
 struct Options {
@@ -43,6 +51,7 @@ struct Options {
   int threads = 0;
   bool unconfirmed = false;
   std::size_t segment = 0;
+  Schedule schedule = Schedule::automatic;
 
   [[nodiscard]] laconic_options raw() const {
     laconic_options o = LACONIC_OPTIONS_INIT;
@@ -50,6 +59,7 @@ struct Options {
     o.threads = threads;
     o.unconfirmed = unconfirmed ? 1 : 0;
     o.segment = segment;
+    o.schedule = static_cast<laconic_schedule>(schedule);
     return o;
   }
 };
@@ -67,6 +77,31 @@ constexpr laconic_dtype dtype_of() {
   if constexpr (std::is_same_v<T, std::uint32_t>) return LACONIC_U32;
   if constexpr (std::is_same_v<T, std::uint64_t>) return LACONIC_U64;
 }
+
+/// A non-blocking call. Its buffers, and the communicator, must outlive it.
+class Request {
+ public:
+  Request() = default;
+  explicit Request(laconic_request* raw) : raw_(raw) {}
+  Request(Request&& other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+  Request& operator=(Request&& other) noexcept {
+    std::swap(raw_, other.raw_);
+    return *this;
+  }
+  /// Waits; what went wrong is then lost.
+  ~Request() { laconic_wait(&raw_); }
+
+  /// True once done. Throws what the call reported.
+  bool test() {
+    int done = 0;
+    check(laconic_test(&raw_, &done));
+    return done != 0;
+  }
+  void wait() { check(laconic_wait(&raw_)); }
+
+ private:
+  laconic_request* raw_ = nullptr;
+};
 
 /// Owns a communicator.
 class Comm {
@@ -93,6 +128,24 @@ class Comm {
                             nullptr));
   }
 
+  /// recv is looked at on the root only, where it is of send's size.
+  template <Element T>
+  void reduce(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, Op op, int root) {
+    require(rank() != root || send.size() == recv.size(), "reduce: send and recv differ in size");
+    check(laconic_reduce(send.data(), recv.data(), send.size(), dtype_of<T>(), raw_op(op), root, raw_.get(), nullptr));
+  }
+
+  template <Element T>
+  void scan(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, Op op) {
+    require(send.size() == recv.size(), "scan: send and recv differ in size");
+    check(laconic_scan(send.data(), recv.data(), recv.size(), dtype_of<T>(), raw_op(op), raw_.get(), nullptr));
+  }
+  template <Element T>
+  void exscan(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, Op op) {
+    require(send.size() == recv.size(), "exscan: send and recv differ in size");
+    check(laconic_exscan(send.data(), recv.data(), recv.size(), dtype_of<T>(), raw_op(op), raw_.get(), nullptr));
+  }
+
   /// send.size() == recv.size() * size().
   template <Element T>
   void reduce_scatter(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, Op op) {
@@ -106,6 +159,77 @@ class Comm {
   void allgather(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv) {
     require(recv.size() == send.size() * static_cast<std::size_t>(size()), "allgather: recv is not size() sends");
     check(laconic_allgather(send.data(), send.size(), recv.data(), dtype_of<T>(), raw_.get(), nullptr));
+  }
+
+  template <Element T>
+  void bcast(std::type_identity_t<std::span<T>> data, int root) {
+    check(laconic_bcast(data.data(), data.size(), dtype_of<T>(), root, raw_.get(), nullptr));
+  }
+
+  /// On the root, send.size() == recv.size() * size(); elsewhere send is not looked at.
+  template <Element T>
+  void scatter(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, int root) {
+    const auto counts = shares_at(root, send.size());
+    check(laconic_scatterv(send.data(), counts.data(), recv.data(), recv.size(), dtype_of<T>(), root, raw_.get(),
+                           nullptr));
+  }
+
+  /// On the root, recv.size() == send.size() * size(); elsewhere recv is not looked at.
+  template <Element T>
+  void gather(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, int root) {
+    const auto counts = shares_at(root, recv.size());
+    check(laconic_gatherv(send.data(), send.size(), recv.data(), counts.data(), dtype_of<T>(), root, raw_.get(),
+                          nullptr));
+  }
+
+  /// Both are size() blocks of the same size.
+  template <Element T>
+  void alltoall(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv) {
+    const auto n = static_cast<std::size_t>(size());
+    require(recv.size() == send.size() && send.size() % n == 0, "alltoall: send and recv are not size() blocks each");
+    check(laconic_alltoall(send.data(), recv.data(), recv.size() / n, dtype_of<T>(), raw_.get(), nullptr));
+  }
+
+  template <Element T>
+  Request iallreduce(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, Op op) {
+    require(send.size() == recv.size(), "iallreduce: send and recv differ in size");
+    laconic_request* r = nullptr;
+    check(
+        laconic_iallreduce(send.data(), recv.data(), recv.size(), dtype_of<T>(), raw_op(op), raw_.get(), nullptr, &r));
+    return Request(r);
+  }
+  template <Element T>
+  Request ibcast(std::type_identity_t<std::span<T>> data, int root) {
+    laconic_request* r = nullptr;
+    check(laconic_ibcast(data.data(), data.size(), dtype_of<T>(), root, raw_.get(), nullptr, &r));
+    return Request(r);
+  }
+  template <Element T>
+  Request iallgather(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv) {
+    require(recv.size() == send.size() * static_cast<std::size_t>(size()), "iallgather: recv is not size() sends");
+    laconic_request* r = nullptr;
+    check(laconic_iallgather(send.data(), send.size(), recv.data(), dtype_of<T>(), raw_.get(), nullptr, &r));
+    return Request(r);
+  }
+
+  template <Element T>
+  void send(std::type_identity_t<std::span<const T>> data, int dest, int tag = 0) {
+    check(laconic_send(data.data(), data.size(), dtype_of<T>(), dest, tag, raw_.get(), nullptr));
+  }
+  /// Returns how many elements came.
+  template <Element T>
+  std::size_t recv(std::type_identity_t<std::span<T>> room, int source, int tag = 0) {
+    std::size_t received = 0;
+    check(laconic_recv(room.data(), room.size(), dtype_of<T>(), source, tag, &received, raw_.get(), nullptr));
+    return received;
+  }
+  template <Element T>
+  std::size_t sendrecv(std::type_identity_t<std::span<const T>> data, int dest, std::type_identity_t<std::span<T>> room,
+                       int source, int tag = 0) {
+    std::size_t received = 0;
+    check(laconic_sendrecv(data.data(), data.size(), dtype_of<T>(), dest, tag, room.data(), room.size(), dtype_of<T>(),
+                           source, tag, &received, raw_.get(), nullptr));
+    return received;
   }
 
   [[nodiscard]] laconic_stats last() const {
@@ -129,6 +253,15 @@ class Comm {
   // A size that is wrong on every rank alike; where ranks differ, the library tells all of them.
   static void require(bool holds, const char* text) {
     if (!holds) throw Error(LACONIC_INVALID_ARGUMENT, text);
+  }
+
+  // The root's counts; where they do not fit, the library tells all ranks.
+  [[nodiscard]] std::vector<std::size_t> shares_at(int root, std::size_t total) const {
+    if (rank() != root) return {};
+    const auto n = static_cast<std::size_t>(size());
+    std::vector<std::size_t> counts(n, total / n);
+    counts[0] += total % n;
+    return counts;
   }
 
   std::unique_ptr<laconic_comm, Free> raw_;

@@ -40,12 +40,19 @@ Options options_from(const laconic_options* given, const Options& base) {
   if (given->threads != 0) o.threads = given->threads;
   o.confirm = given->unconfirmed == 0;
   if (given->segment != 0) o.segment_values = given->segment;
+  if (given->struct_size >= offsetof(laconic_options, schedule) + sizeof given->schedule) {
+    if (given->schedule < LACONIC_AUTOMATIC || given->schedule > LACONIC_RABENSEIFNER) {
+      throw Error(Code::invalid_argument, "options.schedule is " + std::to_string(static_cast<int>(given->schedule)) +
+                                              ": want one of laconic_schedule");
+    }
+    o.schedule = static_cast<Schedule>(given->schedule);
+  }
   return o;
 }
 
 }  // namespace laconic::api
 
-const char laconic_in_place = 0;
+char laconic_in_place = 0;
 
 extern "C" {
 

@@ -4,18 +4,36 @@
 #include <laconic/laconic.h>
 
 #include <exception>
+#include <future>
 #include <memory>
 #include <new>
 #include <string>
 #include <utility>
 
+#include "collective/background.h"
 #include "collective/communicator.h"
 #include "core/error.h"
 
+/// Collective to construct and to destroy.
 struct laconic_comm {
-  explicit laconic_comm(std::unique_ptr<laconic::Transport> transport, laconic::Options defaults)
-      : comm(std::move(transport), defaults) {}
+  laconic_comm(std::unique_ptr<laconic::Transport> transport, laconic::Options defaults)
+      : comm(std::move(transport), defaults) {
+    try {
+      background = std::make_unique<laconic::Background>(comm.transport().duplicate());
+    } catch (const laconic::Error& e) {
+      if (e.code() != laconic::Code::unsupported) throw;
+      no_background = e.what();
+    }
+  }
   laconic::Communicator comm;
+  std::unique_ptr<laconic::Background> background;  ///< for non-blocking calls; null where there can be none
+  std::string no_background;                        ///< why not
+};
+
+/// A non-blocking call.
+struct laconic_request {
+  std::future<laconic::Report> result;
+  laconic_comm* comm = nullptr;
 };
 
 namespace laconic::api {

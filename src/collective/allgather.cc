@@ -6,8 +6,8 @@
 
 #include "collective/budget.h"
 #include "collective/call.h"
+#include "collective/choice.h"
 #include "collective/movement.h"
-#include "schedule/ring.h"
 
 namespace laconic {
 
@@ -35,12 +35,11 @@ Report allgather(ConstArray send, MutArray recv, Communicator& comm, const Optio
     moved_aside.assign(bytes, bytes + send.bytes());
     send.data = moved_aside.data();
   }
-  const Budget budget = budget_movement(send.dtype, options.bound, agreed.range);
-  call.note(budget);
+  const Budget budget = call.decide_movement(send.dtype, agreed);
   std::vector<ConstArray> operands(results.size(), ConstArray{nullptr, 0, send.dtype});
   operands[me] = send;
-  MovementKernel kernel(operands, results, budget.grid, options.threads);
-  auto program = schedule::ring::allgather(comm.size(), comm.rank());
+  MovementKernel kernel(operands, results, budget, options.threads);
+  auto program = choose_allgather(comm.size(), comm.rank(), recv.bytes());
   if (budget.grid.lossless()) {  // what the others decode is what we have
     if (!in_place && send.count != 0) std::memcpy(results[me].data, send.data, send.bytes());
     program.result[me] = false;

@@ -1,4 +1,4 @@
-// Every rank gets the sum (or average) of all ranks' arrays, within the bound, bit-identical everywhere.
+// Every rank gets the sum (average, minimum, maximum) of all ranks' arrays, within the bound, bit-identical everywhere.
 #pragma once
 
 #include "collective/communicator.h"
@@ -7,7 +7,8 @@
 
 namespace laconic {
 
-/// recv[i] = sum over ranks of send[i]; average divides by size().
+/// recv[i] = sum over ranks of send[i]; average divides by size(). min and max: of the operands' values on the grid, so
+/// within the bound exactly, without any rounding; NaN where an operand is NaN, -0 below +0.
 ///
 /// * Same count, dtype, op and bound on every rank, else Error(mismatch) on every rank, naming one that differs.
 /// * In place when recv.data == send.data; any other overlap is Error(invalid_argument).

@@ -74,6 +74,7 @@ double ulp_of(DType dtype, double x) {
 }
 
 Budget budget_reduction(Op op, DType dtype, const Bound& bound, int ranks, const Range& range) {
+  if (is_extreme(op)) return budget_movement(dtype, bound, range);  // one of the operands is the result
   const auto [whole, none] = whole_of(dtype, bound, range);
   if (whole == 0) return lossless(dtype, none);
   const bool shared = op == Op::sum && bound.scope == BoundScope::result;
@@ -117,18 +118,87 @@ Budget budget_movement(DType dtype, const Bound& bound, const Range& range) {
   return b;
 }
 
+Budget budget_movement(const Codec& codec, int encodings, DType dtype, const Bound& bound, const Range& range) {
+  Budget b;
+  if (codec.promise() == Promise::rate && bound.kind == BoundKind::ratio) {
+    b.grid = rate_grid(dtype, bound.value);
+    b.route = Route::on_grid;
+    b.operand_bound = b.result_bound = std::numeric_limits<double>::infinity();
+  } else if (codec.promise() == Promise::lossless) {
+    b = lossless(dtype);
+  } else {
+    Bound each = bound;
+    if (encodings > 1 && bound.kind != BoundKind::lossless) {
+      const auto [whole, none] = whole_of(dtype, bound, range);
+      each = {BoundKind::absolute, bound.scope, whole / encodings * (1 - 0x1p-20)};
+      if (whole == 0) each = {};
+    }
+    b = budget_movement(dtype, each, range);
+    b.result_bound = b.grid.lossless() ? 0 : b.operand_bound * encodings;
+  }
+  b.codec = codec.id();
+  return b;
+}
+
+Budget budget_stepwise(const Codec& codec, int encodings, Op op, DType dtype, const Bound& bound, int ranks,
+                       const Range& range) {
+  Budget b;
+  b.codec = codec.id();
+  b.route = Route::stepwise;
+  b.result_bound = std::numeric_limits<double>::infinity();
+  if (codec.promise() == Promise::rate) {
+    b.grid = rate_grid(dtype, bound.value);
+    b.operand_bound = b.result_bound;
+    return b;
+  }
+  const bool sums = op == Op::sum || op == Op::average;
+  const auto [whole, none] = whole_of(dtype, bound, range);
+  b.grid = make_grid(dtype, 0, 0);
+  // What the scan did not look at (lossless bounds) is added as plain MPI adds it.
+  const double largest = range.max_abs() * (sums ? ranks : 1);
+  const double rounding = sums && is_float(dtype) ? (ranks - 1) * ulp_of(dtype, largest + whole) / 2 : 0;
+  if (whole != 0 && sums && largest > precision_of(dtype).largest / 2) return lossless(dtype, "sum would overflow");
+  const double shares = op == Op::average ? ranks : 1;
+  if (whole == 0 || codec.promise() == Promise::lossless) {
+    if (whole == 0) b.fallback = none;
+    // Without a bound nobody has looked how large the values are.
+    const bool unknown = sums && is_float(dtype) && bound.kind == BoundKind::lossless;
+    if (op != Op::product && !unknown) b.result_bound = rounding / shares;
+    return b;
+  }
+  const bool operand = bound.scope == BoundScope::operand;
+  const double e = operand ? whole : (whole * shares - rounding) / encodings * (1 - 0x1p-20);
+  // A product may be of any size.
+  const double reach = op == Op::product ? std::numeric_limits<double>::infinity() : largest + std::abs(e) * encodings;
+  if (e > 0) b.grid = make_grid(dtype, e, reach);
+  if (b.grid.lossless() && sums) return lossless(dtype, "bound is finer than the values' own rounding");
+  b.operand_bound = b.grid.bound;
+  if (op != Op::product) b.result_bound = operand ? (whole * encodings + rounding) / shares : whole;
+  return b;
+}
+
 Budget exact_instead(const Budget& b, const char* reason) { return lossless(b.grid.dtype, reason); }
 
 Outliers count_outliers(ConstArray x, double limit, double fill) {
   Outliers found;
   const auto look = [&]<typename Bits>(Bits, auto widen) {
     const auto* bytes = static_cast<const std::uint8_t*>(x.data);
-    for (std::size_t i = 0; i < x.count; ++i) {
+    const auto magnitude = [&](std::size_t i) {
       Bits bits;
       std::memcpy(&bits, bytes + i * sizeof bits, sizeof bits);
-      const double magnitude = std::abs(static_cast<double>(widen(bits)));
-      found.count += magnitude > limit && magnitude <= fill ? 1U : 0U;
-      found.fills += magnitude == fill ? 1U : 0U;
+      return std::abs(static_cast<double>(widen(bits)));
+    };
+    for (std::size_t i = 0; i < x.count; ++i) {
+      const double m = magnitude(i);
+      found.count += m > limit && m <= fill ? 1U : 0U;
+      found.fills += m == fill ? 1U : 0U;
+    }
+    // Multiples of the golden ratio spread evenly, and fall into step with no length of a row.
+    constexpr double golden = 0.6180339887498949;
+    for (std::size_t k = 0; k < Outliers::samples && x.count > 0; ++k) {
+      const double turns = static_cast<double>(k) * golden;
+      const auto i = static_cast<std::size_t>((turns - std::floor(turns)) * static_cast<double>(x.count));
+      if (magnitude(std::min(i, x.count - 1)) == fill) found.fill_at[k / 64] |= std::uint64_t{1} << (k % 64);
     }
   };
   switch (x.dtype) {
@@ -148,9 +218,11 @@ Outliers count_outliers(ConstArray x, double limit, double fill) {
 }
 
 // An exception in a sum takes 9 bytes and more, which must be small beside the element bytes that compression saves.
-bool too_many_outliers(const Outliers& all, std::uint64_t values) {
-  constexpr std::uint64_t one_in = 8;
-  return (all.count - std::min(all.count, all.fills)) > values / one_in;
+// Where fill values and others meet, the sum has to hold both.
+bool too_many_outliers(const AllOutliers& all, std::uint64_t values) {
+  constexpr double one_in = 8;
+  const auto lone = static_cast<double>(all.count - std::min(all.count, all.fills));
+  return lone / static_cast<double>(values) + all.apart > 1 / one_in;
 }
 
 }  // namespace laconic

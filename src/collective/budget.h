@@ -1,6 +1,11 @@
 // The error budget: what bound each operand gets so that the result keeps the bound that the user stated.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "codec/codec.h"
 #include "codec/grid.h"
 #include "collective/op.h"
 #include "collective/options.h"
@@ -14,6 +19,8 @@ namespace laconic {
 struct Budget {
   Route route = Route::exact;
   Grid grid{};  ///< of every operand; lossless on the exact route
+  CodecId codec = CodecId::slice;
+  bool reopens = false;  ///< what is forwarded is decompressed and compressed again
   double operand_bound = 0;
   double result_bound = 0;  ///< promised for each element of the result, besides half a unit in its last place
   /// Not 0: some values are larger than this and cannot be on the grid. Few of them travel as exceptions; many make the
@@ -22,10 +29,12 @@ struct Budget {
   const char* fallback = nullptr;  ///< why a bound that was given is not used; null where it is, or where there is none
 };
 
-/// The sum or average of `ranks` operands with this common range. E is the user's bound, e an operand's:
+/// The sum, average, minimum or maximum of `ranks` operands with this common range. E is the user's bound, e an
+/// operand's:
 ///
 ///   sum      e = E / n, the result is within E            operand scope: e = E, the result is within n E
 ///   average  e = E,     the result is within E            operand scope: the same
+///   min, max e = E,     the result is within E            operand scope: the same
 ///
 /// less what the roundings of the values themselves may add (an ulp or two of the largest magnitude). The route is
 /// exact where that leaves nothing, where the bound is lossless, for integers, and where no grid can hold the sum.
@@ -34,20 +43,47 @@ Budget budget_reduction(Op op, DType dtype, const Bound& bound, int ranks, const
 /// Data that only moves: e = E whatever the scope.
 Budget budget_movement(DType dtype, const Bound& bound, const Range& range);
 
+/// Data that only moves, by any codec, compressed at most `encodings` times on its way: e = E / encodings.
+Budget budget_movement(const Codec& codec, int encodings, DType dtype, const Bound& bound, const Range& range);
+
+/// A reduction that decompresses, operates and compresses, where at most `encodings` compressions (leaves and partial
+/// results) go into one element of the result. E is the user's bound, e that of each compression; r is what rounding
+/// the partial sums may add, half an ulp of the largest possible sum for each of ranks - 1:
+///
+///   sum      e = (E - r) / encodings       operand scope: e = E, the result is within encodings E + r
+///   average  e = (n E - r) / encodings     operand scope: e = E, the result is within (encodings E + r) / n
+///   min, max e = E / encodings             operand scope: e = E, the result is within encodings E
+///   product  operand scope or lossless only; nothing is promised for the result (result_bound is infinite)
+///
+/// A lossless codec leaves r alone. A lossless bound: e = 0. The route is exact for sums that could overflow on the way
+/// and where nothing is left for e.
+Budget budget_stepwise(const Codec& codec, int encodings, Op op, DType dtype, const Bound& bound, int ranks,
+                       const Range& range);
+
 /// The budget of the exact route in place of `b`, with the reason.
 Budget exact_instead(const Budget& b, const char* reason);
 
-/// How many values lie beyond a grid, and how many of those are all the same (a fill value costs next to nothing).
+/// How many values lie beyond a grid, and how many of those are all the same. A fill value costs next to nothing where
+/// all operands have it, and much where others have values there.
 struct Outliers {
+  static constexpr std::size_t samples = 1024;  ///< positions that are compared between ranks, spread evenly
   std::uint64_t count = 0;
   std::uint64_t fills = 0;
+  std::array<std::uint64_t, samples / 64> fill_at{};  ///< which of the positions hold the fill value
+};
+
+/// The same over all ranks.
+struct AllOutliers {
+  std::uint64_t count = 0;
+  std::uint64_t fills = 0;
+  double apart = 0;  ///< share of positions where some operands have the fill value and others do not, estimated
 };
 
 /// Finite values with |x| > limit; fills are those with |x| == fill.
 Outliers count_outliers(ConstArray x, double limit, double fill);
 
 /// Whether so many of `values` elements are exceptions that sending everything losslessly takes fewer bytes.
-bool too_many_outliers(const Outliers& all, std::uint64_t values);
+bool too_many_outliers(const AllOutliers& all, std::uint64_t values);
 
 /// Distance from |x| to the next larger value of the type; the least positive value for 0, infinity beyond the type.
 double ulp_of(DType dtype, double x);

@@ -1,6 +1,8 @@
 #include "collective/call.h"
 
 #include <algorithm>
+#include <cstring>
+#include <numeric>
 #include <string>
 
 #include "collective/pool.h"
@@ -15,7 +17,22 @@ constexpr std::size_t segments_per_block = 16;
 constexpr std::size_t least_segment_bytes = std::size_t{128} << 10;
 constexpr std::size_t most_segment_bytes = std::size_t{1} << 20;
 
+// The published designs work in pieces of 20 KiB; what a message costs asks for more.
+constexpr std::size_t stepwise_segment_bytes = least_segment_bytes;
+
 constexpr int most_threads = 1024;
+
+/// Compressions that may go into one element of the result of a reduction in steps, and of its way to the last rank.
+int encodings_of(const Proposal& p, bool reopens, int ranks) {
+  const bool ring =
+      p.collective == Collective::reduce_scatter ||
+      (p.collective == Collective::allreduce && (p.schedule == Schedule::automatic || p.schedule == Schedule::ring));
+  // Along a ring every partial sum is compressed once; in any other tree every operand may be, too. (2 n for scans: the
+  // average over few ranks has few to divide by.)
+  const bool prefix = p.collective == Collective::scan || p.collective == Collective::exscan;
+  const int sum = ring ? ranks : prefix ? 2 * ranks : 2 * ranks - 1;
+  return sum + (reopens && p.collective == Collective::allreduce ? ranks - 1 : 0);
+}
 
 void require_pointer(const char* name, const void* data, std::size_t count) {
   if (data != nullptr || count == 0) return;
@@ -32,6 +49,9 @@ Call::Call(Collective collective, Communicator& comm, const Options& options)
   proposal_.bound = options.bound;
   proposal_.segment_values = options.segment_values;
   proposal_.confirm = options.confirm;
+  proposal_.schedule = options.schedule;
+  proposal_.codec = options.codec;
+  proposal_.framework = options.framework;
   report_.stats.calls = 1;
 }
 
@@ -56,23 +76,104 @@ void Call::check_arrays(ConstArray send, MutArray recv, const void* in_place) {
       throw Error(Code::invalid_argument, "threads = " + std::to_string(options_.threads) + ": want 1 to 1024");
     }
   });
+  check_codec(send.dtype);
+}
+
+void Call::check_codec(DType dtype) {
+  check([&] {
+    const Codec* codec = find_codec(options_.codec);
+    if (codec == nullptr) {
+      throw Error(Code::invalid_argument,
+                  "codec " + std::to_string(static_cast<int>(options_.codec)) + " is none that Laconic knows");
+    }
+    require_dtype(*codec, dtype);
+    if (framework() == Framework::on_grid && codec->linear() == nullptr) {
+      throw Error(Code::unsupported, "codec " + std::string(codec->name()) +
+                                         " cannot add compressed arrays: take slice, or the framework stepwise");
+    }
+    if (!codec->available()) {  // says what to install
+      std::uint8_t none[8] = {};
+      std::uint8_t frame[64];
+      frame::encode(*codec, {none, 1, dtype}, Grid{.dtype = dtype}, frame);
+    }
+  });
+}
+
+Framework Call::framework() const {
+  if (options_.framework != Framework::automatic) return options_.framework;
+  return options_.codec == CodecId::slice && proposal_.op != Op::product ? Framework::on_grid : Framework::stepwise;
 }
 
 void Call::check_bound(DType dtype) {
   check([&] {
-    if (is_float(dtype)) static_cast<void>(options_.bound.absolute_for(1));
+    if (is_float(dtype)) static_cast<void>(grid_for(*find_codec(options_.codec), dtype, options_.bound, {}));
   });
 }
 
 void Call::check_op(Op op, DType dtype) {
   proposal_.op = op;
   check([&] {
-    if (op != Op::sum && op != Op::average) {
-      throw Error(Code::unsupported, "op " + std::string(name_of(op)) + ": want sum or average");
+    if (op == Op::product) {
+      if (framework() == Framework::on_grid) {
+        throw Error(Code::unsupported, "op product: factors do not add on a grid; take the framework stepwise");
+      }
+      if (is_float(dtype) && options_.bound.kind != BoundKind::lossless &&
+          options_.bound.scope != BoundScope::operand && options_.bound.kind != BoundKind::ratio) {
+        throw Error(Code::unsupported,
+                    "op product: its error depends on the factors; state a bound for each of them, as operand:1e-3");
+      }
+    } else if (op != Op::sum && op != Op::average && !is_extreme(op)) {
+      throw Error(Code::unsupported, "op " + std::string(name_of(op)) + ": want sum, average, min, max or product");
     }
     if (op == Op::average && !is_float(dtype)) {
       throw Error(Code::unsupported,
                   "average of " + std::string(name_of(dtype)) + " is no integer: take the sum and divide");
+    }
+  });
+}
+
+void Call::check_root(int root) {
+  proposal_.root = root;
+  check([&] {
+    if (root >= 0 && root < comm_.size()) return;
+    throw Error(Code::invalid_argument,
+                "root " + std::to_string(root) + ": want 0 to " + std::to_string(comm_.size() - 1));
+  });
+}
+
+void Call::check_same_count(ConstArray send, ConstArray recv) {
+  check([&] {
+    if (send.count == recv.count) return;
+    throw Error(Code::invalid_argument, "send has " + std::to_string(send.count) + " elements, recv has " +
+                                            std::to_string(recv.count) + "; " + name_of(proposal_.collective) +
+                                            " wants the same");
+  });
+}
+
+void Call::check_reduction(ConstArray send, MutArray recv, Op op) {
+  check_arrays(send, recv, recv.data);
+  check_op(op, send.dtype);
+  check_bound(send.dtype);
+  check_same_count(send, recv);
+  scan_operand(send);
+}
+
+void Call::check_counts(std::span<const std::size_t> counts, std::size_t total, std::size_t own) {
+  check([&] {
+    if (counts.size() != static_cast<std::size_t>(comm_.size())) {
+      throw Error(Code::invalid_argument, "counts has " + std::to_string(counts.size()) +
+                                              " entries, want one for each of " + std::to_string(comm_.size()) +
+                                              " ranks");
+    }
+    const std::size_t sum = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+    if (total != sum) {
+      throw Error(Code::invalid_argument, "the array for all ranks has " + std::to_string(total) +
+                                              " elements, counts add up to " + std::to_string(sum));
+    }
+    const auto me = static_cast<std::size_t>(comm_.rank());
+    if (counts[me] != own) {
+      throw Error(Code::invalid_argument, "this rank's own array has " + std::to_string(own) + " elements, counts[" +
+                                              std::to_string(me) + "] is " + std::to_string(counts[me]));
     }
   });
 }
@@ -91,7 +192,24 @@ Agreement Call::agree(CountRule rule) {
   return agreed;
 }
 
+Budget Call::decide_movement(DType dtype, const Agreement& agreed) {
+  const bool reopens = framework() == Framework::point_to_point;
+  Budget budget = budget_movement(*find_codec(options_.codec), reopens ? std::max(comm_.size() - 1, 1) : 1, dtype,
+                                  options_.bound, agreed.range);
+  budget.reopens = reopens;
+  note(budget);
+  return budget;
+}
+
 Budget Call::decide(Op op, ConstArray operand, const Agreement& agreed) {
+  if (framework() != Framework::on_grid) {
+    const bool reopens = framework() == Framework::point_to_point;
+    Budget budget = budget_stepwise(*find_codec(options_.codec), encodings_of(proposal_, reopens, comm_.size()), op,
+                                    operand.dtype, options_.bound, comm_.size(), agreed.range);
+    budget.reopens = reopens && budget.route == Route::stepwise;
+    note(budget);
+    return budget;
+  }
   Budget budget = budget_reduction(op, operand.dtype, options_.bound, comm_.size(), agreed.range);
   if (budget.route == Route::on_grid && budget.outliers_beyond != 0) {
     Outliers mine;
@@ -116,7 +234,9 @@ void Call::note(const Budget& budget) {
 
 std::size_t Call::segment_values(const Agreement& agreed, DType dtype, const std::vector<std::size_t>& blocks) const {
   const std::size_t largest = *std::max_element(blocks.begin(), blocks.end()) * size_of(dtype);
-  const std::size_t bytes = std::clamp(largest / segments_per_block, least_segment_bytes, most_segment_bytes);
+  std::size_t bytes = std::clamp(largest / segments_per_block, least_segment_bytes, most_segment_bytes);
+  if (framework() == Framework::stepwise && proposal_.op != Op::none) bytes = stepwise_segment_bytes;
+  if (framework() == Framework::point_to_point) bytes = std::max(largest, least_segment_bytes);
   const std::size_t wish = agreed.segment_values != 0 ? agreed.segment_values : bytes / size_of(dtype);
   const std::size_t chunks = (wish + frame::chunk_values - 1) / frame::chunk_values;
   return std::max<std::size_t>(chunks, 1) * frame::chunk_values;
@@ -141,6 +261,11 @@ Report Call::finish() {
   s.other_seconds = std::max(0.0, whole.count() - s.codec_seconds - s.wire_seconds - s.compute_seconds);
   comm_.record(report_);
   return report_;
+}
+
+Report Call::finish_alone(ConstArray send, MutArray recv) {
+  if (send.data != recv.data && send.count != 0) std::memcpy(recv.data, send.data, send.bytes());
+  return finish();
 }
 
 }  // namespace laconic

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "collective/budget.h"
@@ -35,6 +36,14 @@ class Call {
   void check_arrays(ConstArray send, MutArray recv, const void* in_place);
   void check_bound(DType dtype);
   void check_op(Op op, DType dtype);
+  /// Codec and framework fit each other and the dtype. Part of check_arrays().
+  void check_codec(DType dtype);
+  void check_root(int root);
+  void check_same_count(ConstArray send, ConstArray recv);
+  /// All of a reduction's that has the same count on both sides; and looks through the operand.
+  void check_reduction(ConstArray send, MutArray recv, Op op);
+  /// Of a rank that knows the counts of all: one for each rank, adding up to `total`, `own` for this one.
+  void check_counts(std::span<const std::size_t> counts, std::size_t total, std::size_t own);
 
   /// Looks through the operand, if its range is needed.
   void scan_operand(ConstArray operand);
@@ -45,6 +54,8 @@ class Call {
   /// The budget of a reduction, agreed by all: where there are values beyond the grid, one more small exchange tells
   /// how many. Puts the decision into the report.
   Budget decide(Op op, ConstArray operand, const Agreement& agreed);
+  /// The budget of data that only moves. Puts it into the report.
+  Budget decide_movement(DType dtype, const Agreement& agreed);
   /// Puts a decision into the report.
   void note(const Budget& budget);
 
@@ -58,9 +69,14 @@ class Call {
   /// For a call that moved no data.
   Report finish();
 
+  /// For a reduction on one rank: the result is the operand.
+  Report finish_alone(ConstArray send, MutArray recv);
+
   [[nodiscard]] Proposal& proposal() { return proposal_; }
   [[nodiscard]] Report& report() { return report_; }
   [[nodiscard]] const Options& options() const { return options_; }
+  /// Never automatic.
+  [[nodiscard]] Framework framework() const;
 
  private:
   Communicator& comm_;

@@ -1,7 +1,9 @@
 #include "collective/exact.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
+#include <utility>
 
 #include "collective/exact_sum.h"
 #include "collective/movement.h"
@@ -19,43 +21,137 @@ ConstArray slab_of(ConstArray block, std::size_t first) {
   return slice_of(block, first, std::min(slab_values, block.count - first));
 }
 
+std::size_t longest_of(const std::vector<ConstArray>& blocks) {
+  std::size_t longest = 0;
+  for (const ConstArray& block : blocks) longest = std::max(longest, block.count);
+  return longest;
+}
+
+/// Room for one slab of this rank's block for each rank.
+class Slabs {
+ public:
+  Slabs(std::size_t ranks, std::size_t block, DType dtype)
+      : bytes_(std::min(slab_values, block) * size_of(dtype)),
+        dtype_(dtype),
+        room_(std::make_unique_for_overwrite<std::uint8_t[]>(bytes_ * ranks)) {}
+  [[nodiscard]] MutArray of(std::size_t rank, std::size_t count) const {
+    return {room_.get() + rank * bytes_, count, dtype_};
+  }
+
+ private:
+  std::size_t bytes_;
+  DType dtype_;
+  std::unique_ptr<std::uint8_t[]> room_;
+};
+
+/// Lossless exchanges in which every rank has something for every rank.
+class Exchange {
+ public:
+  Exchange(DType dtype, std::size_t segment_values, int threads, Communicator& comm, Report& report)
+      : grid_(make_grid(dtype, 0, 0)),
+        segment_values_(segment_values),
+        threads_(threads),
+        comm_(comm),
+        report_(report),
+        program_(schedule::pairwise::alltoall(comm.size(), comm.rank())) {}
+
+  /// counts: n * n, block from * n + to; out[to] goes, in[from] comes. What is a rank's own stays where it is. Keeps in
+  /// mind what went wrong before.
+  void run(std::vector<std::size_t> counts, const std::vector<ConstArray>& out, const std::vector<MutArray>& in) {
+    const std::size_t n = out.size();
+    const auto me = static_cast<std::size_t>(comm_.rank());
+    std::vector<ConstArray> outgoing(n * n, ConstArray{nullptr, 0, grid_.dtype});
+    std::vector<MutArray> incoming(n * n, MutArray{nullptr, 0, grid_.dtype});
+    for (std::size_t r = 0; r < n; ++r) {
+      outgoing[me * n + r] = out[r];
+      incoming[r * n + me] = in[r];
+      counts[r * n + r] = 0;
+    }
+    MovementKernel kernel(outgoing, incoming, grid_, threads_);
+    const Layout layout(std::move(counts), segment_values_);
+    failure_ = Pipeline(comm_, program_, layout, kernel, report_).run(failure_);
+  }
+
+  [[nodiscard]] const std::optional<Failure>& failure() const { return failure_; }
+
+ private:
+  Grid grid_;
+  std::size_t segment_values_;
+  int threads_;
+  Communicator& comm_;
+  Report& report_;
+  schedule::Program program_;
+  std::optional<Failure> failure_;
+};
+
+/// Brings the slab at `first` of this rank's block together: what each rank has of it.
+std::vector<ConstArray> collect(const std::vector<ConstArray>& operands, std::size_t first, const Slabs& slabs,
+                                std::size_t me, Exchange& exchange) {
+  const std::size_t n = operands.size();
+  std::vector<std::size_t> counts(n * n);
+  std::vector<ConstArray> out(n), summands(n);
+  std::vector<MutArray> in(n);
+  for (std::size_t r = 0; r < n; ++r) {
+    out[r] = slab_of(operands[r], first);
+    in[r] = slabs.of(r, slab_of(operands[me], first).count);
+    summands[r] = r == me ? slab_of(operands[me], first) : ConstArray(in[r]);
+    for (std::size_t to = 0; to < n; ++to) counts[r * n + to] = slab_of(operands[to], first).count;
+  }
+  exchange.run(std::move(counts), out, in);
+  return summands;
+}
+
 }  // namespace
 
 std::optional<Failure> exact_reduce_scatter(const std::vector<ConstArray>& operands, MutArray result, Op op,
                                             std::size_t segment_values, int threads, Communicator& comm,
                                             Report& report) {
-  const auto n = static_cast<std::size_t>(comm.size());
   const auto me = static_cast<std::size_t>(comm.rank());
-  const Grid grid = make_grid(result.dtype, 0, 0);
-  schedule::Program program = schedule::pairwise::alltoall(comm.size(), comm.rank());
-  program.result[me * n + me] = false;  // our own operand is summed where it lies
-
-  std::size_t longest = 0;
-  for (const ConstArray& block : operands) longest = std::max(longest, block.count);
-  const std::size_t slab_bytes = std::min(slab_values, result.count) * size_of(result.dtype);
-  const auto scratch = std::make_unique_for_overwrite<std::uint8_t[]>(slab_bytes * n);
-
-  for (std::size_t first = 0; first < longest; first += slab_values) {
-    std::vector<std::size_t> counts(n * n, 0);
-    std::vector<ConstArray> outgoing(n * n, ConstArray{nullptr, 0, result.dtype});
-    std::vector<MutArray> incoming(n * n, MutArray{nullptr, 0, result.dtype});
-    std::vector<ConstArray> summands(n);
-    for (std::size_t r = 0; r < n; ++r) {
-      outgoing[me * n + r] = slab_of(operands[r], first);
-      const std::size_t own = slab_of(operands[me], first).count;
-      incoming[r * n + me] = {scratch.get() + r * slab_bytes, own, result.dtype};
-      summands[r] = r == me ? slab_of(operands[me], first) : ConstArray(incoming[r * n + me]);
-      for (std::size_t to = 0; to < n; ++to) counts[r * n + to] = slab_of(operands[to], first).count;
-      counts[r * n + r] = 0;
-    }
-    MovementKernel kernel(outgoing, incoming, grid, threads);
-    const Layout layout(counts, segment_values);
-    if (auto failure = Pipeline(comm, program, layout, kernel, report).run()) return failure;
-    if (summands[me].count == 0) continue;
+  const Slabs slabs(operands.size(), result.count, result.dtype);
+  Exchange exchange(result.dtype, segment_values, threads, comm, report);
+  for (std::size_t first = 0; first < longest_of(operands); first += slab_values) {
+    const auto summands = collect(operands, first, slabs, me, exchange);
+    if (exchange.failure() || summands[me].count == 0) continue;
     const Timed clock(report.stats.compute_seconds);
     sum_exactly(summands, slice_of(result, first, summands[me].count), op);
   }
-  return std::nullopt;
+  return exchange.failure();
+}
+
+// A slab of recv is written when all of send that lies there has gone.
+std::optional<Failure> exact_scan(ConstArray send, MutArray recv, Op op, bool exclusive, std::size_t segment_values,
+                                  int threads, Communicator& comm, Report& report) {
+  const auto n = static_cast<std::size_t>(comm.size());
+  const auto me = static_cast<std::size_t>(comm.rank());
+  const auto shares = even_shares(send.count, comm.size());
+  const auto operands = split(send, shares);
+  const auto results = split(recv, shares);
+  const std::size_t nobody = exclusive ? 0 : n;  // the rank that gets nothing
+  const Slabs slabs(n, shares[me], send.dtype);
+  const Slabs sums(n, shares[me], send.dtype);
+  Exchange exchange(send.dtype, segment_values, threads, comm, report);
+  for (std::size_t first = 0; first < longest_of(operands); first += slab_values) {
+    const auto summands = collect(operands, first, slabs, me, exchange);
+    const std::size_t own = summands[me].count;
+    std::vector<ConstArray> out(n, ConstArray{nullptr, 0, send.dtype});
+    std::vector<MutArray> in(n, MutArray{nullptr, 0, send.dtype});
+    std::vector<std::size_t> counts(n * n, 0);
+    if (!exchange.failure()) {
+      const Timed clock(report.stats.compute_seconds);
+      for (std::size_t r = exclusive ? 1 : 0; r < n && own != 0; ++r) {
+        const auto end = summands.begin() + static_cast<std::ptrdiff_t>(r + (exclusive ? 0 : 1));
+        sum_exactly({summands.begin(), end}, sums.of(r, own), op);
+      }
+    }
+    for (std::size_t r = 0; r < n; ++r) {
+      out[r] = sums.of(r, own);
+      if (me != nobody) in[r] = slice_of(results[r], std::min(first, shares[r]), slab_of(operands[r], first).count);
+      for (std::size_t to = 0; to < n; ++to) counts[r * n + to] = to == nobody ? 0 : slab_of(operands[r], first).count;
+    }
+    exchange.run(std::move(counts), out, in);
+    if (me != nobody && own != 0 && !exchange.failure()) std::memcpy(in[me].data, out[me].data, out[me].bytes());
+  }
+  return exchange.failure();
 }
 
 }  // namespace laconic

@@ -19,4 +19,9 @@ std::optional<Failure> exact_reduce_scatter(const std::vector<ConstArray>& opera
                                             std::size_t segment_values, int threads, Communicator& comm,
                                             Report& report);
 
+/// recv = sum of the ranks up to this one or, exclusive, before it (on rank 0 nothing is written then). recv may be
+/// send. Owners of blocks form all sums of their block and send them back. Scratch: two slabs of a block per rank.
+std::optional<Failure> exact_scan(ConstArray send, MutArray recv, Op op, bool exclusive, std::size_t segment_values,
+                                  int threads, Communicator& comm, Report& report);
+
 }  // namespace laconic

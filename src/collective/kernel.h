@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <utility>
 
 #include "collective/layout.h"
 #include "frame/frame.h"
@@ -30,9 +32,35 @@ class Kernel {
   /// Two messages combined.
   virtual std::size_t add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) = 0;
 
+  /// A part that this rank brings and keeps, and that no other rank has to do with.
+  virtual void keep(const Part& part) = 0;
+
   /// The final message of a part of the result: goes into the caller's memory. This rank's own operand of the part has
   /// been encoded by then.
   virtual void deliver(const Part& part, frame::Bytes message) = 0;
+
+  /// True: what this rank forwards is opened and encoded again by reopen(), as the naive way of compressing every
+  /// message does.
+  [[nodiscard]] virtual bool reopens() const { return false; }
+
+  /// A received message of the result that goes on to other ranks: delivered, and encoded anew.
+  virtual std::size_t reopen(const Part& /*part*/, frame::Bytes /*received*/, frame::MutBytes /*out*/) { return 0; }
+
+  /// Of the time spent here so far, what went into arithmetic on plain values; asking sets it back to 0.
+  double take_compute_seconds() { return std::exchange(compute_seconds_, 0); }
+
+  /// What to call between two pieces of work, so that messages make progress meanwhile.
+  void on_pause(std::function<void()> progress) { progress_ = std::move(progress); }
+
+ protected:
+  void pause() const {
+    if (progress_) progress_();
+  }
+
+  double compute_seconds_ = 0;
+
+ private:
+  std::function<void()> progress_;
 };
 
 }  // namespace laconic

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,7 @@ class Layout {
 
   [[nodiscard]] std::size_t blocks() const { return counts_.size(); }
   [[nodiscard]] std::size_t count(int block) const { return counts_[static_cast<std::size_t>(block)]; }
+  [[nodiscard]] std::size_t total() const { return std::accumulate(counts_.begin(), counts_.end(), std::size_t{0}); }
   [[nodiscard]] std::size_t segment_values() const { return segment_values_; }
   /// No segments in an empty block: nothing is sent for it.
   [[nodiscard]] std::size_t segments(int block) const { return (count(block) + segment_values_ - 1) / segment_values_; }

@@ -2,29 +2,34 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <span>
 
 namespace laconic {
 namespace {
 
-constexpr std::uint32_t version = 0x3143414cU;  // "LAC1": both ends speak the same record
+constexpr std::uint32_t version = 0x3243414cU;  // "LAC2": both ends speak the same record
 constexpr std::size_t text_room = 144;
+constexpr std::uint8_t flag_confirm = 1;
+constexpr std::uint8_t flag_in_place = 2;
 
 /// A Proposal on the wire. Fixed size, no padding, little endian.
 struct Record {
   std::uint32_t version = 0;
   std::uint8_t collective = 0, dtype = 0, op = 0, refused = 0;
   std::uint8_t bound_kind = 0, bound_scope = 0;
-  std::uint8_t confirm = 0;
-  std::uint8_t unused[5] = {};
+  std::uint8_t flags = 0, schedule = 0;
+  std::int32_t root = -1;
+  std::uint8_t codec = 0, framework = 0;
+  std::uint8_t unused[6] = {};
   double bound_value = 0;
   std::uint64_t count = 0, total = 0, layout = 0, segment_values = 0;
   double range_min = 0, range_max = 0;
   std::uint64_t range_count = 0, range_non_finite = 0;
   char text[text_room] = {};
 };
-static_assert(sizeof(Record) == 88 + text_room);
+static_assert(sizeof(Record) == 96 + text_room);
 
 struct Verdict {
   std::int32_t code = 0;
@@ -44,7 +49,11 @@ Record pack(const Proposal& p) {
   r.bound_kind = static_cast<std::uint8_t>(p.bound.kind);
   r.bound_scope = static_cast<std::uint8_t>(p.bound.scope);
   r.bound_value = p.bound.value;
-  r.confirm = p.confirm ? 1 : 0;
+  r.flags = static_cast<std::uint8_t>((p.confirm ? flag_confirm : 0U) | (p.in_place ? flag_in_place : 0U));
+  r.schedule = static_cast<std::uint8_t>(p.schedule);
+  r.codec = static_cast<std::uint8_t>(p.codec);
+  r.framework = static_cast<std::uint8_t>(p.framework);
+  r.root = p.root;
   r.count = p.count;
   r.total = p.total;
   r.layout = p.layout;
@@ -72,6 +81,11 @@ Bound bound_of(const Record& r) {
                                   "; all ranks of a call must pass the same");
 }
 
+std::string name_of(std::uint8_t codec) {
+  const Codec* known = find_codec(static_cast<CodecId>(codec));
+  return known != nullptr ? std::string(known->name()) : std::to_string(codec);
+}
+
 /// Every field that must be equal, in order of how much it explains.
 void require_equal(const std::vector<Record>& all, CountRule rule) {
   const Record& first = all.front();
@@ -89,8 +103,14 @@ void require_equal(const std::vector<Record>& all, CountRule rule) {
     if (!(bound_of(other) == bound_of(first))) {
       throw_mismatch(what, "bound", r, bound_of(other).to_string(), bound_of(first).to_string());
     }
+    differ("root", std::to_string(other.root), std::to_string(first.root));
+    differ("schedule", name_of(static_cast<Schedule>(other.schedule)), name_of(static_cast<Schedule>(first.schedule)));
+    differ("codec", name_of(other.codec), name_of(first.codec));
+    differ("framework", name_of(static_cast<Framework>(other.framework)),
+           name_of(static_cast<Framework>(first.framework)));
     if (rule == CountRule::equal) differ("count", std::to_string(other.count), std::to_string(first.count));
-    differ("counts with digest", std::to_string(other.layout), std::to_string(first.layout));
+    if (rule != CountRule::shares)
+      differ("counts with digest", std::to_string(other.layout), std::to_string(first.layout));
   }
 }
 
@@ -115,12 +135,12 @@ void require_nobody_refused(const std::vector<Record>& all) {
   }
 }
 
-/// allgather_small of one trivially copyable value, and what it cost.
+/// allgather_small of trivially copyable values, and what it cost.
 template <typename T>
-std::vector<T> exchange(Communicator& comm, const T& mine, Report& report) {
+std::vector<T> exchange(Communicator& comm, std::span<const T> mine, Report& report) {
   const Timed clock(report.stats.wire_seconds);
-  std::vector<T> all(static_cast<std::size_t>(comm.size()));
-  const std::span<const std::uint8_t> out(reinterpret_cast<const std::uint8_t*>(&mine), sizeof(T));
+  std::vector<T> all(mine.size() * static_cast<std::size_t>(comm.size()));
+  const std::span<const std::uint8_t> out(reinterpret_cast<const std::uint8_t*>(mine.data()), mine.size_bytes());
   const std::span<std::uint8_t> in(reinterpret_cast<std::uint8_t*>(all.data()), all.size() * sizeof(T));
   try {
     comm.transport().allgather_small(out, in);
@@ -128,10 +148,14 @@ std::vector<T> exchange(Communicator& comm, const T& mine, Report& report) {
     comm.mark_unusable();
     throw;
   }
-  report.stats.wire_bytes += sizeof(T);
-  report.bytes_received += sizeof(T) * (all.size() - 1);
+  report.stats.wire_bytes += out.size();
+  report.bytes_received += in.size() - out.size();
   ++report.messages_sent;
   return all;
+}
+template <typename T>
+std::vector<T> exchange(Communicator& comm, const T& mine, Report& report) {
+  return exchange(comm, std::span<const T>(&mine, 1), report);
 }
 
 }  // namespace
@@ -144,6 +168,26 @@ const char* name_of(Collective c) {
       return "reduce_scatter";
     case Collective::allgather:
       return "allgather";
+    case Collective::bcast:
+      return "bcast";
+    case Collective::scatter:
+      return "scatter";
+    case Collective::gather:
+      return "gather";
+    case Collective::alltoall:
+      return "alltoall";
+    case Collective::reduce:
+      return "reduce";
+    case Collective::scan:
+      return "scan";
+    case Collective::exscan:
+      return "exscan";
+    case Collective::send:
+      return "send";
+    case Collective::recv:
+      return "recv";
+    case Collective::sendrecv:
+      return "sendrecv";
   }
   return "?";
 }
@@ -154,10 +198,12 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
   require_equal(all, rule);
   if (rule == CountRule::gather) require_totals(all);
   Agreement agreed;
+  if (mine.root >= 0) agreed.layout = all[static_cast<std::size_t>(mine.root)].layout;
   for (const Record& r : all) {
     agreed.counts.push_back(r.count);
     agreed.range = merge(agreed.range, {r.range_min, r.range_max, r.range_count, r.range_non_finite});
-    agreed.confirm = agreed.confirm || r.confirm != 0;
+    agreed.confirm = agreed.confirm || (r.flags & flag_confirm) != 0;
+    agreed.in_place = agreed.in_place || (r.flags & flag_in_place) != 0;
     if (r.segment_values == 0) continue;
     const bool first = agreed.segment_values == 0;
     agreed.segment_values = first ? r.segment_values : std::min(agreed.segment_values, r.segment_values);
@@ -165,12 +211,44 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
   return agreed;
 }
 
-Outliers sum_outliers(Communicator& comm, const Outliers& mine, Report& report) {
-  Outliers sum;
+void agree_on_shares(Communicator& comm, const Agreement& agreed, Collective collective, int root,
+                     std::span<const std::size_t> at_root, Report& report) {
+  if (digest(agreed.counts) == agreed.layout) return;
+  // Only now does anybody need the root's own counts: of the first rank that it sees differently.
+  struct Entry {
+    std::uint64_t rank = 0, count = 0;
+  } mine;
+  if (comm.rank() == root) {
+    while (at_root[mine.rank] == agreed.counts[mine.rank]) ++mine.rank;
+    mine.count = at_root[mine.rank];
+  }
+  const Entry differs = exchange(comm, mine, report)[static_cast<std::size_t>(root)];
+  throw Error(Code::mismatch, std::string(name_of(collective)) + ": rank " + std::to_string(differs.rank) +
+                                  " passed count " + std::to_string(agreed.counts[differs.rank]) + ", the root, rank " +
+                                  std::to_string(root) + ", has counts[" + std::to_string(differs.rank) +
+                                  "] = " + std::to_string(differs.count));
+}
+
+std::vector<std::uint64_t> exchange_rows(Communicator& comm, std::span<const std::size_t> row, Report& report) {
+  const std::vector<std::uint64_t> mine(row.begin(), row.end());
+  return exchange(comm, std::span<const std::uint64_t>(mine), report);
+}
+
+AllOutliers sum_outliers(Communicator& comm, const Outliers& mine, Report& report) {
+  AllOutliers sum;
+  std::array<std::uint64_t, Outliers::samples / 64> some{};
+  std::array<std::uint64_t, Outliers::samples / 64> all = mine.fill_at;
   for (const Outliers& o : exchange(comm, mine, report)) {
     sum.count += o.count;
     sum.fills += o.fills;
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      some[i] |= o.fill_at[i];
+      all[i] &= o.fill_at[i];
+    }
   }
+  int apart = 0;
+  for (std::size_t i = 0; i < some.size(); ++i) apart += std::popcount(some[i] ^ all[i]);
+  sum.apart = static_cast<double>(apart) / Outliers::samples;
   return sum;
 }
 

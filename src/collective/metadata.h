@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,21 @@
 
 namespace laconic {
 
-enum class Collective : std::uint8_t { allreduce = 1, reduce_scatter = 2, allgather = 3 };
+enum class Collective : std::uint8_t {
+  allreduce = 1,
+  reduce_scatter = 2,
+  allgather = 3,
+  bcast = 4,
+  scatter = 5,
+  gather = 6,
+  alltoall = 7,
+  reduce = 8,
+  scan = 9,
+  exscan = 10,
+  send = 11,
+  recv = 12,
+  sendrecv = 13,
+};
 const char* name_of(Collective c);
 
 /// What one rank brings to a call.
@@ -29,11 +44,16 @@ struct Proposal {
   DType dtype = DType::f32;
   Op op = Op::none;
   Bound bound{};
-  std::uint64_t count = 0;           ///< elements of the operand
-  std::uint64_t total = 0;           ///< elements of the whole result, as this rank understands it
-  std::uint64_t layout = 0;          ///< digest of whatever else must be equal (counts per rank)
+  std::uint64_t count = 0;   ///< elements of the operand
+  std::uint64_t total = 0;   ///< elements of the whole result, as this rank understands it
+  std::uint64_t layout = 0;  ///< digest of whatever else must be equal (counts per rank)
+  std::int32_t root = -1;    ///< -1: a call without one
+  Schedule schedule = Schedule::automatic;
+  CodecId codec = CodecId::slice;
+  Framework framework = Framework::automatic;
   std::uint64_t segment_values = 0;  ///< wish; 0: none
   bool confirm = true;               ///< wish
+  bool in_place = false;             ///< where that must have consequences on the other ranks too
   Range range{};
   std::optional<Error> refused;  ///< this rank cannot take part in the data exchange, and why
 };
@@ -41,15 +61,19 @@ struct Proposal {
 /// What all ranks know after the exchange.
 struct Agreement {
   std::vector<std::uint64_t> counts;  ///< per rank
+  std::uint64_t layout = 0;           ///< the root's
   Range range{};                      ///< of all operands
   std::uint64_t segment_values = 0;   ///< smallest wish; 0: nobody had one
   bool confirm = false;               ///< somebody wishes it
+  bool in_place = false;              ///< somebody is
 };
 
 /// How counts must fit together.
 enum class CountRule : std::uint8_t {
   equal,   ///< the same count on every rank
   gather,  ///< any count, but each rank's total must be the sum of the counts
+  shares,  ///< any count, but the root's Proposal::layout is the digest of all: see agree_on_shares()
+  any,     ///< any count, not compared here
 };
 
 /// Collective: every rank calls it, also one whose arguments are wrong (with `refused` set). Where one rank refuses,
@@ -57,8 +81,16 @@ enum class CountRule : std::uint8_t {
 /// values.
 Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report& report);
 
+/// After agree() with CountRule::shares: throws Error(mismatch) on every rank if the counts that the root has for the
+/// ranks are not what they passed. `at_root`: the root's counts, of interest on the root only.
+void agree_on_shares(Communicator& comm, const Agreement& agreed, Collective collective, int root,
+                     std::span<const std::size_t> at_root, Report& report);
+
+/// Every rank's row of counts (size() entries each), one after the other.
+std::vector<std::uint64_t> exchange_rows(Communicator& comm, std::span<const std::size_t> row, Report& report);
+
 /// Adds up what the ranks found.
-Outliers sum_outliers(Communicator& comm, const Outliers& mine, Report& report);
+AllOutliers sum_outliers(Communicator& comm, const Outliers& mine, Report& report);
 
 /// The exchange after data has moved: throws the same error on every rank if any of them failed. With
 /// `together` off (the same on every rank) nothing is exchanged and it throws this rank's own failure.

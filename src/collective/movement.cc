@@ -1,5 +1,7 @@
 #include "collective/movement.h"
 
+#include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -12,35 +14,71 @@ namespace {
 
 }  // namespace
 
-void expect_frame(frame::Bytes message, const Grid& grid, std::size_t count) {
+void expect_frame(frame::Bytes message, const Grid& grid, std::size_t count, CodecId codec) {
   const frame::Header header = frame::peek(message);
-  if (header.grid.same_points(grid) && header.count == count && header.frame_bytes == message.size()) return;
+  if (header.grid.same_points(grid) && header.count == count && header.frame_bytes == message.size() &&
+      header.codec == codec)
+    return;
   throw Error(Code::corrupt, "a frame of " + std::to_string(header.count) + " " +
                                  std::string(name_of(header.grid.dtype)) + " in " + std::to_string(header.frame_bytes) +
                                  " bytes came where " + std::to_string(count) + " " + std::string(name_of(grid.dtype)) +
                                  " in " + std::to_string(message.size()) + " bytes on the agreed grid were due");
 }
 
+MovementKernel::MovementKernel(std::vector<ConstArray> operands, std::vector<MutArray> results, const Budget& budget,
+                               int threads)
+    : operands_(std::move(operands)),
+      results_(std::move(results)),
+      budget_(budget),
+      codec_(*find_codec(budget.codec)),
+      threads_(threads) {}
+
 MovementKernel::MovementKernel(std::vector<ConstArray> operands, std::vector<MutArray> results, const Grid& grid,
                                int threads)
-    : operands_(std::move(operands)), results_(std::move(results)), grid_(grid), threads_(threads) {}
+    : MovementKernel(std::move(operands), std::move(results), Budget{.grid = grid}, threads) {}
 
-std::size_t MovementKernel::element_bytes() const { return size_of(grid_.dtype); }
+std::size_t MovementKernel::element_bytes() const { return size_of(budget_.grid.dtype); }
 
-std::size_t MovementKernel::capacity(std::size_t values) const { return frame::capacity(grid_.dtype, values); }
+std::size_t MovementKernel::capacity(std::size_t values) const {
+  return frame::capacity(budget_.grid.dtype, values, codec_);
+}
+
+std::size_t MovementKernel::encode(ConstArray x, frame::MutBytes out) const {
+  return frame::encode(codec_, x, budget_.grid, out, threads_);
+}
+
+void MovementKernel::decode(frame::Bytes message, MutArray y) const {
+  expect_frame(message, budget_.grid, y.count, budget_.codec);
+  frame::decode(message, y, threads_);
+}
 
 std::size_t MovementKernel::encode(const Part& part, frame::MutBytes out) {
-  return frame::encode(slice_of(operands_[static_cast<std::size_t>(part.block)], part.first, part.count), grid_, out,
-                       threads_);
+  return encode(slice_of(operands_[static_cast<std::size_t>(part.block)], part.first, part.count), out);
 }
 
 std::size_t MovementKernel::encode_add(const Part&, frame::Bytes, frame::MutBytes) { refuse_sums(); }
 
 std::size_t MovementKernel::add(const Part&, frame::Bytes, frame::Bytes, frame::MutBytes) { refuse_sums(); }
 
+void MovementKernel::keep(const Part& part) {
+  const ConstArray from = slice_of(operands_[static_cast<std::size_t>(part.block)], part.first, part.count);
+  const MutArray to = slice_of(results_[static_cast<std::size_t>(part.block)], part.first, part.count);
+  if (to.data != from.data) std::memcpy(to.data, from.data, from.bytes());
+}
+
 void MovementKernel::deliver(const Part& part, frame::Bytes message) {
-  expect_frame(message, grid_, part.count);
-  frame::decode(message, slice_of(results_[static_cast<std::size_t>(part.block)], part.first, part.count), threads_);
+  decode(message, slice_of(results_[static_cast<std::size_t>(part.block)], part.first, part.count));
+}
+
+std::size_t MovementKernel::reopen(const Part& part, frame::Bytes received, frame::MutBytes out) {
+  MutArray values = slice_of(results_[static_cast<std::size_t>(part.block)], part.first, part.count);
+  if (values.data == nullptr) {
+    opened_.resize(std::max(opened_.size(), values.bytes()));
+    values.data = opened_.data();
+  }
+  decode(received, values);
+  pause();
+  return encode(ConstArray(values), out);
 }
 
 }  // namespace laconic

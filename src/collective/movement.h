@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "codec/grid.h"
+#include "collective/budget.h"
 #include "collective/kernel.h"
 
 namespace laconic {
@@ -12,6 +12,8 @@ namespace laconic {
 class MovementKernel final : public Kernel {
  public:
   /// Per block: what this rank brings (null data where it brings nothing), and where it goes (null data: not wanted).
+  MovementKernel(std::vector<ConstArray> operands, std::vector<MutArray> results, const Budget& budget, int threads);
+  /// By slice.
   MovementKernel(std::vector<ConstArray> operands, std::vector<MutArray> results, const Grid& grid, int threads);
 
   [[nodiscard]] std::size_t element_bytes() const override;
@@ -19,17 +21,27 @@ class MovementKernel final : public Kernel {
   std::size_t encode(const Part& part, frame::MutBytes out) override;
   std::size_t encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) override;
   std::size_t add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) override;
+  /// Copied as it is.
+  void keep(const Part& part) override;
   void deliver(const Part& part, frame::Bytes message) override;
+  [[nodiscard]] bool reopens() const override { return budget_.reopens; }
+  std::size_t reopen(const Part& part, frame::Bytes received, frame::MutBytes out) override;
+
+  /// Any elements as a message, and back; Error(corrupt) for another message than is due.
+  std::size_t encode(ConstArray x, frame::MutBytes out) const;
+  void decode(frame::Bytes message, MutArray y) const;
 
  private:
   std::vector<ConstArray> operands_;
   std::vector<MutArray> results_;
-  Grid grid_;
+  Budget budget_;
+  const Codec& codec_;
   int threads_;
+  std::vector<std::uint8_t> opened_;
 };
 
-/// Throws Error(corrupt) unless the message claims to be `count` elements on this grid. (Decoding and adding check the
-/// rest: sizes, table, checksum.)
-void expect_frame(frame::Bytes message, const Grid& grid, std::size_t count);
+/// Throws Error(corrupt) unless the message claims to be `count` elements on this grid by this codec. (Decoding and
+/// adding check the rest: sizes, table, checksum.)
+void expect_frame(frame::Bytes message, const Grid& grid, std::size_t count, CodecId codec = CodecId::slice);
 
 }  // namespace laconic

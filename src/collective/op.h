@@ -6,8 +6,10 @@
 
 namespace laconic {
 
-/// The numeric values are part of the C API (laconic_op): never renumber. min, max and product are refused so far.
+/// The numeric values are part of the C API (laconic_op): never renumber. product goes step by step: see Framework.
 enum class Op : std::uint8_t { none = 0, sum = 1, average = 2, min = 3, max = 4, product = 5 };
+
+constexpr bool is_extreme(Op op) { return op == Op::min || op == Op::max; }
 
 /// "sum", "average", ...; "?" for a value that is no Op.
 std::string_view name_of(Op op);

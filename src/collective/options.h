@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "codec/codec.h"
 #include "core/bound.h"
 #include "core/stats.h"
 
@@ -12,24 +13,51 @@ namespace laconic {
 /// How a collective's data travels.
 enum class Route : std::uint8_t {
   automatic = 0,
-  on_grid = 1,  ///< error-bounded: one common grid, frames added as integers
-  exact = 2,    ///< losslessly to the owner, who sums exactly and rounds once
+  on_grid = 1,   ///< error-bounded: one common grid, frames added as integers
+  exact = 2,     ///< losslessly to the owner, who sums exactly and rounds once
+  stepwise = 3,  ///< decompressed, operated on and compressed again at every step
 };
+
+/// How a collective uses its codec.
+enum class Framework : std::uint8_t {
+  automatic = 0,       ///< reductions: on_grid for slice, stepwise for other codecs and products. Movement: once
+  on_grid = 1,         ///< slice only
+  stepwise = 2,        ///< reductions: decompress, operate, compress (C-Coll, ZCCL). Movement: compressed once
+  point_to_point = 3,  ///< CPRP2P: compressed and decompressed at every hop, a whole block in one message
+};
+/// "automatic", "on-grid", "stepwise", "point-to-point"; "?" for a value that is no Framework.
+const char* name_of(Framework framework);
+
+/// Who talks to whom in an allreduce. The result does not depend on it.
+enum class Schedule : std::uint8_t {
+  automatic = 0,           ///< by size and number of ranks
+  ring = 1,                ///< fewest bytes, n - 1 steps twice
+  recursive_doubling = 2,  ///< fewest steps, the whole data in each
+  rabenseifner = 3,        ///< recursive halving, then doubling: a ring's bytes in few steps where n is a power of two
+};
+/// "automatic", "ring", "recursive doubling", "rabenseifner"; "?" for a value that is no Schedule.
+const char* name_of(Schedule schedule);
 
 struct Options {
   Bound bound{};                   ///< default: lossless
   int threads = 1;                 ///< codec threads of this rank; the bytes do not depend on it
   std::size_t segment_values = 0;  ///< pipeline segment in elements, rounded up to whole chunks; 0: automatic. Ranks
                                    ///< may differ: the smallest wins
-  bool confirm = true;             ///< agree on success at the end, so that an error anywhere is an error on every rank
+  Schedule schedule = Schedule::automatic;  ///< of allreduce on the grid; the same on every rank
+  /// The same on every rank. With a codec that keeps a ratio the bound is one (10x) and nothing is promised. In the
+  /// frameworks stepwise and point_to_point, sums are rounded at every step, as plain MPI's are, and products take a
+  /// bound per operand or none.
+  CodecId codec = CodecId::slice;
+  Framework framework = Framework::automatic;
+  bool confirm = true;  ///< agree on success at the end, so that an error anywhere is an error on every rank
 };
 
 /// What one call did on this rank. The times in `stats` add up to the whole call.
 struct Report {
-  Stats stats;                       ///< calls == 1; original_bytes and wire_bytes count what this rank sent
-  Route route = Route::automatic;    ///< what was taken
-  double operand_bound = 0;          ///< absolute bound that each operand was encoded with; 0: lossless
-  double result_bound = 0;           ///< absolute bound promised for each element of the result; 0: exact
+  Stats stats;                     ///< calls == 1; original_bytes and wire_bytes count what this rank sent
+  Route route = Route::automatic;  ///< what was taken
+  double operand_bound = 0;        ///< absolute bound that each operand was encoded with; 0: lossless
+  double result_bound = 0;  ///< absolute bound promised for each element of the result; 0: exact; infinite: nothing
   std::uint64_t bytes_received = 0;  ///< payload, metadata included
   std::uint64_t messages_sent = 0;
   std::uint64_t scratch_bytes = 0;  ///< most bytes of messages held at one time

@@ -13,6 +13,11 @@ constexpr int tag = 1;
 // Receives posted ahead. Enough to ride out a neighbour's scheduling gap; each costs address space, not memory.
 constexpr std::size_t receive_window = 8;
 
+// Short pieces of one step to one peer share a message up to this many uncompressed bytes: about what a message's own
+// cost (tens of microseconds) is worth.
+constexpr std::size_t most_bytes_to_share = std::size_t{64} << 10;
+constexpr std::size_t piece_head = 4;  // the piece's bytes, in a shared message
+
 // A poison message: magic, code, rank, text. No frame begins with this magic.
 constexpr std::uint8_t poison_magic[4] = {'L', 'E', 'R', 'R'};
 constexpr std::size_t poison_head = 12;
@@ -36,17 +41,13 @@ std::string block_name(int block) { return "block " + std::to_string(block); }
 
 Pipeline::Pipeline(Communicator& comm, const schedule::Program& program, const Layout& layout, Kernel& kernel,
                    Report& report)
-    : comm_(comm),
-      transport_(comm.transport()),
-      program_(program),
-      layout_(layout),
-      kernel_(kernel),
-      report_(report),
-      capacity_(std::max(kernel.capacity(layout.segment_values()), poison_head + poison_text_limit)) {
+    : comm_(comm), transport_(comm.transport()), program_(program), layout_(layout), kernel_(kernel), report_(report) {
+  kernel.on_pause([this] { transport_.poll(); });
   plan();
 }
 
-std::optional<Failure> Pipeline::run() {
+std::optional<Failure> Pipeline::run(const std::optional<Failure>& earlier) {
+  if (earlier) fail(*earlier);
   try {
     run_program();
   } catch (...) {
@@ -60,13 +61,15 @@ std::optional<Failure> Pipeline::run() {
 
 void Pipeline::run_program() {
   post_receives();
-  for (const schedule::Step& step : program_.steps) {
+  if (!failure_) note_what_stays();
+  for (const StepPlan& step : steps_) {
     begin_step(step);
-    for (const schedule::Transfer& t : step.recvs) {
-      for (std::size_t k = 0; k < layout_.segments(t.block); ++k) receive(recvs_[next_recv_]);
-    }
+    for (std::size_t k = 0; k < step.recvs; ++k) receive(recvs_[next_recv_]);
   }
-  deliver_the_rest();
+  while (deliver_one()) reap();
+  const double compute = kernel_.take_compute_seconds();
+  report_.stats.codec_seconds -= compute;
+  report_.stats.compute_seconds += compute;
   const Timed clock(report_.stats.wire_seconds);
   for (Posted& p : outgoing_) p.request.wait();
 }
@@ -74,67 +77,113 @@ void Pipeline::run_program() {
 // Program order per peer on both sides is what lets one tag do: the n-th message that a rank sends to another is the
 // n-th that the other awaits from it.
 void Pipeline::plan() {
-  std::vector<int> versions(layout_.blocks(), 0);
+  std::size_t longest = 0;
   slots_.resize(layout_.blocks());
   sent_.assign(layout_.blocks(), false);
   for (int b = 0; b < static_cast<int>(layout_.blocks()); ++b) {
     slots_[static_cast<std::size_t>(b)].resize(layout_.segments(b));
+    longest = std::max(longest, layout_.count(b));
   }
+  capacity_ = std::max(kernel_.capacity(std::min(longest, layout_.segment_values())), poison_head + poison_text_limit);
+  final_version_.assign(layout_.blocks(), 0);
   for (const schedule::Step& step : program_.steps) {
-    for (const schedule::Transfer& t : step.sends) {
-      sent_[static_cast<std::size_t>(t.block)] = true;
-      for (std::size_t k = 0; k < layout_.segments(t.block); ++k) {
-        lanes_[t.peer].ops.push_back({t.block, k, versions[static_cast<std::size_t>(t.block)]});
-        ++slot(t.block, k).sends_left;
+    StepPlan& planned = steps_.emplace_back();
+    for (Envelope& e : pack(step.sends)) {
+      auto& sends = planned.sends;
+      if (sends.empty() || sends.back().first != e.peer) sends.emplace_back(e.peer, 0);
+      ++sends.back().second;
+      for (const Piece& p : e.pieces) {
+        sent_[static_cast<std::size_t>(p.block)] = true;
+        ++slot(p).sends_left;
       }
+      capacity_ = std::max(capacity_, capacity_for(e));
+      lanes_[e.peer].envelopes.push_back(std::move(e));
     }
-    for (const schedule::Transfer& t : step.recvs) {
-      for (std::size_t k = 0; k < layout_.segments(t.block); ++k) recvs_.push_back({t.peer, t.block, k, t.how});
-      ++versions[static_cast<std::size_t>(t.block)];
+    for (Envelope& e : pack(step.recvs)) {
+      ++planned.recvs;
+      capacity_ = std::max(capacity_, capacity_for(e));
+      recvs_.push_back(std::move(e));
+    }
+    for (const schedule::Transfer& t : step.recvs) ++final_version_[static_cast<std::size_t>(t.block)];
+  }
+}
+
+/// The messages of one step, by peer in order of appearance. Sender and receiver come to the same ones.
+std::vector<Pipeline::Envelope> Pipeline::pack(const std::vector<schedule::Transfer>& transfers) const {
+  struct Pile {
+    std::vector<Piece> pieces;
+    std::size_t bytes = 0;
+    bool whole = true;  // no block is cut: whoever cuts one wants its segments to travel apart
+  };
+  std::vector<int> peers;
+  std::map<int, Pile> piles;
+  for (const schedule::Transfer& t : transfers) {
+    if (!piles.contains(t.peer)) peers.push_back(t.peer);
+    Pile& pile = piles[t.peer];
+    const int version = final_version_[static_cast<std::size_t>(t.block)];  // so far
+    for (std::size_t k = 0; k < layout_.segments(t.block); ++k) pile.pieces.push_back({t.block, k, t.how, version});
+    pile.bytes += layout_.count(t.block) * kernel_.element_bytes();
+    pile.whole = pile.whole && layout_.segments(t.block) <= 1;
+  }
+  std::vector<Envelope> envelopes;
+  for (const int peer : peers) {
+    Pile& pile = piles[peer];
+    if (pile.pieces.size() > 1 && pile.whole && pile.bytes <= most_bytes_to_share) {
+      envelopes.push_back({peer, std::move(pile.pieces)});
+    } else {
+      for (const Piece& p : pile.pieces) envelopes.push_back({peer, {p}});
     }
   }
-  final_version_ = std::move(versions);
+  return envelopes;
+}
+
+std::size_t Pipeline::capacity_for(const Envelope& envelope) const {
+  if (envelope.pieces.size() == 1) return kernel_.capacity(part(envelope.pieces[0]).count);
+  std::size_t bytes = 0;
+  for (const Piece& p : envelope.pieces) bytes += piece_head + kernel_.capacity(part(p).count);
+  return bytes;
 }
 
 void Pipeline::post_receives() {
   while (incoming_.size() < receive_window && next_recv_ + incoming_.size() < recvs_.size()) {
-    const RecvOp& op = recvs_[next_recv_ + incoming_.size()];
     MessagePtr message = comm_.pool().take(capacity_);
-    Request request = transport_.irecv(message->room(), op.peer, tag);
+    Request request = transport_.irecv(message->room(), recvs_[next_recv_ + incoming_.size()].peer, tag);
     incoming_.push_back({std::move(request), std::move(message)});
   }
 }
 
 /// All sends of the step go out. What they need from earlier steps is there; operands are encoded now.
-void Pipeline::begin_step(const schedule::Step& step) {
-  for (const schedule::Transfer& t : step.sends) {
-    Lane& lane = lanes_[t.peer];
-    lane.due += layout_.segments(t.block);
+void Pipeline::begin_step(const StepPlan& step) {
+  for (const auto& [peer, envelopes] : step.sends) {
+    Lane& lane = lanes_[peer];
+    lane.due += envelopes;
     while (lane.next < lane.due) {
+      if (!failure_) encode_for(lane.envelopes[lane.next]);
       if (failure_) {
-        send_poison(t.peer, lane);
-        continue;
+        send_poison(lane);
+      } else {
+        flush_all();  // a piece of an operand goes to all who want it before the next one is encoded
+        reap();
       }
-      const SendOp op = lane.ops[lane.next];
-      Slot& s = slot(op.block, op.segment);
-      if (s.message != nullptr) {
-        flush(t.peer, lane);
-        continue;
-      }
-      s.message = encoded(layout_.part(op.block, op.segment));
-      if (failure_) continue;
-      const MessagePtr keep = s.message;
-      flush(t.peer, lane);
-      const auto block = static_cast<std::size_t>(op.block);
-      if (final_version_[block] == 0 && program_.result[block]) {
-        deliveries_.push_back({layout_.part(op.block, op.segment), keep, program_.rank});
-      }
-      reap();
     }
   }
 }
 
-void Pipeline::receive(const RecvOp& op) {
+/// Encodes those of its pieces that are operands which nobody has asked for before.
+void Pipeline::encode_for(const Envelope& envelope) {
+  for (const Piece& p : envelope.pieces) {
+    Slot& s = slot(p);
+    if (s.message != nullptr) continue;
+    s.message = encoded(part(p));
+    if (failure_) return;
+    const auto block = static_cast<std::size_t>(p.block);
+    if (final_version_[block] == 0 && program_.result[block]) {
+      deliveries_.push_back({part(p), s.message, program_.rank});
+    }
+  }
+}
+
+void Pipeline::receive(const Envelope& envelope) {
   post_receives();
   Posted posted = std::move(incoming_.front());
   incoming_.pop_front();
@@ -145,8 +194,32 @@ void Pipeline::receive(const RecvOp& op) {
   if (failure_) return;
   if (auto failure = poison_in(*posted.message)) {
     fail(std::move(*failure));
+  } else if (envelope.pieces.size() == 1) {
+    combine(envelope.peer, envelope.pieces[0], std::move(posted.message));
   } else {
-    combine(op, std::move(posted.message));
+    open(envelope, posted.message);
+  }
+}
+
+/// Takes a shared message apart.
+void Pipeline::open(const Envelope& envelope, const MessagePtr& received) {
+  auto rest = received->bytes();
+  for (const Piece& p : envelope.pieces) {
+    MessagePtr message = comm_.pool().take(capacity_);
+    const bool done = guarded(block_name(p.block) + " from rank " + std::to_string(envelope.peer), [&] {
+      std::uint32_t size = 0;
+      if (rest.size() >= piece_head) std::memcpy(&size, rest.data(), piece_head);
+      if (rest.size() < piece_head || rest.size() - piece_head < size || size > message->capacity()) {
+        throw Error(Code::corrupt, "a shared message ends within a piece");
+      }
+      rest = rest.subspan(piece_head);
+      std::copy_n(rest.begin(), size, message->room().begin());
+      comm_.pool().filled(message, size);
+      rest = rest.subspan(size);
+    });
+    if (!done) return;
+    combine(envelope.peer, p, std::move(message));
+    if (failure_) return;
   }
 }
 
@@ -160,27 +233,37 @@ void Pipeline::await(Request& request) {
   }
 }
 
-void Pipeline::combine(const RecvOp& op, MessagePtr received) {
-  Slot& s = slot(op.block, op.segment);
-  const Part part = layout_.part(op.block, op.segment);
-  if (op.how == schedule::Combine::copy) {
+void Pipeline::combine(int peer, const Piece& piece, MessagePtr received) {
+  Slot& s = slot(piece);
+  const auto block = static_cast<std::size_t>(piece.block);
+  const MessagePtr arrived = received;
+  const std::string what = block_name(piece.block) + " from rank " + std::to_string(peer);
+  bool delivered = false;
+  if (piece.how == schedule::Combine::copy) {
     s.message = std::move(received);
-  } else {
+    if (kernel_.reopens() && s.sends_left != 0) {
+      const MessagePtr again = comm_.pool().take(capacity_);
+      delivered = guarded(
+          what, [&] { comm_.pool().filled(again, kernel_.reopen(part(piece), s.message->bytes(), again->room())); });
+      if (!delivered) return;
+      s.message = again;
+    }
+  } else if (!program_.exclusive || s.sends_left != 0) {
     MessagePtr sum = comm_.pool().take(capacity_);
-    const bool done = guarded(block_name(op.block) + " from rank " + std::to_string(op.peer), [&] {
+    const bool done = guarded(what, [&] {
       const std::size_t size = s.message == nullptr
-                                   ? kernel_.encode_add(part, received->bytes(), sum->room())
-                                   : kernel_.add(part, s.message->bytes(), received->bytes(), sum->room());
+                                   ? kernel_.encode_add(part(piece), received->bytes(), sum->room())
+                                   : kernel_.add(part(piece), s.message->bytes(), received->bytes(), sum->room());
       comm_.pool().filled(sum, size);
     });
     if (!done) return;
     s.message = std::move(sum);
   }
   ++s.version;
-  const MessagePtr keep = s.message;
-  for (auto& [peer, lane] : lanes_) flush(peer, lane);
-  if (s.version == final_version_[static_cast<std::size_t>(op.block)]) {
-    if (program_.result[static_cast<std::size_t>(op.block)]) deliveries_.push_back({part, keep, op.peer});
+  const MessagePtr result = program_.exclusive ? arrived : s.message;
+  flush_all();
+  if (s.version == final_version_[block]) {
+    if (program_.result[block] && !delivered) deliveries_.push_back({part(piece), result, peer});
     if (s.sends_left == 0) s.message.reset();
   }
   reap();
@@ -193,27 +276,52 @@ MessagePtr Pipeline::encoded(const Part& part) {
   return message;
 }
 
+void Pipeline::flush_all() {
+  for (auto& [peer, lane] : lanes_) flush(lane);
+}
+
 /// Posts whatever is ready, in program order.
-void Pipeline::flush(int peer, Lane& lane) {
-  while (lane.next < lane.ops.size()) {
-    const SendOp& op = lane.ops[lane.next];
-    Slot& s = slot(op.block, op.segment);
-    if (s.message == nullptr || s.version != op.version) return;
-    post(peer, s, layout_.part(op.block, op.segment));
+void Pipeline::flush(Lane& lane) {
+  while (lane.next < lane.envelopes.size()) {
+    const Envelope& envelope = lane.envelopes[lane.next];
+    for (const Piece& p : envelope.pieces) {
+      const Slot& s = slot(p);
+      if (s.message == nullptr || s.version != p.version) return;
+    }
+    post(envelope);
     ++lane.next;
   }
 }
 
-void Pipeline::post(int peer, Slot& s, const Part& part) {
-  outgoing_.push_back({transport_.isend(s.message->bytes(), peer, tag), s.message});
-  report_.stats.wire_bytes += s.message->bytes().size();
-  report_.stats.original_bytes += part.count * kernel_.element_bytes();
+void Pipeline::post(const Envelope& envelope) {
+  const MessagePtr message = envelope.pieces.size() == 1 ? slot(envelope.pieces[0]).message : sealed(envelope);
+  outgoing_.push_back({transport_.isend(message->bytes(), envelope.peer, tag), message});
+  report_.stats.wire_bytes += message->bytes().size();
   ++report_.messages_sent;
-  if (--s.sends_left == 0 && s.version == final_version_[static_cast<std::size_t>(part.block)]) s.message.reset();
+  for (const Piece& p : envelope.pieces) {
+    Slot& s = slot(p);
+    report_.stats.original_bytes += part(p).count * kernel_.element_bytes();
+    if (--s.sends_left == 0 && s.version == final_version_[static_cast<std::size_t>(p.block)]) s.message.reset();
+  }
 }
 
-void Pipeline::send_poison(int peer, Lane& lane) {
-  outgoing_.push_back({transport_.isend(poison_->bytes(), peer, tag), poison_});
+/// The pieces in one message, each after its size.
+MessagePtr Pipeline::sealed(const Envelope& envelope) {
+  MessagePtr message = comm_.pool().take(capacity_);
+  std::size_t at = 0;
+  for (const Piece& p : envelope.pieces) {
+    const auto bytes = slot(p).message->bytes();
+    const auto size = static_cast<std::uint32_t>(bytes.size());
+    std::memcpy(message->room().data() + at, &size, piece_head);
+    std::copy(bytes.begin(), bytes.end(), message->room().begin() + static_cast<std::ptrdiff_t>(at + piece_head));
+    at += piece_head + bytes.size();
+  }
+  comm_.pool().filled(message, at);
+  return message;
+}
+
+void Pipeline::send_poison(Lane& lane) {
+  outgoing_.push_back({transport_.isend(poison_->bytes(), lane.envelopes[lane.next].peer, tag), poison_});
   report_.stats.wire_bytes += poison_->bytes().size();
   ++report_.messages_sent;
   ++lane.next;
@@ -229,22 +337,23 @@ bool Pipeline::deliver_one() {
   if (deliveries_.empty()) return false;
   const Delivery d = std::move(deliveries_.front());
   deliveries_.pop_front();
-  guarded(block_name(d.part.block) + " from rank " + std::to_string(d.from),
-          [&] { kernel_.deliver(d.part, d.message->bytes()); });
+  guarded(block_name(d.part.block) + " from rank " + std::to_string(d.from), [&] {
+    if (d.message == nullptr) {
+      kernel_.keep(d.part);
+    } else {
+      kernel_.deliver(d.part, d.message->bytes());
+    }
+  });
   return true;
 }
 
-/// What is left over, and blocks of the result that no rank but this one has to do with.
-void Pipeline::deliver_the_rest() {
-  while (deliver_one()) reap();
+/// Blocks that this rank brings and keeps and that no other rank has to do with: for when there is time.
+void Pipeline::note_what_stays() {
   for (int b = 0; b < static_cast<int>(layout_.blocks()); ++b) {
     const auto block = static_cast<std::size_t>(b);
     if (!program_.result[block] || !program_.operand[block] || final_version_[block] != 0 || sent_[block]) continue;
-    for (std::size_t k = 0; k < layout_.segments(b) && !failure_; ++k) {
-      const MessagePtr message = encoded(layout_.part(b, k));
-      if (failure_) return;
-      deliveries_.push_back({layout_.part(b, k), message, program_.rank});
-      deliver_one();
+    for (std::size_t k = 0; k < layout_.segments(b); ++k) {
+      deliveries_.push_back({layout_.part(b, k), nullptr, program_.rank});
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collective/communicator.h"
@@ -25,7 +26,8 @@ struct Failure {
   std::string text;
 };
 
-/// One run of a program. Every message is one segment of one block.
+/// One run of a program. A message is one segment of one block or, where several short ones go to the same peer in the
+/// same step, all of those together.
 ///
 /// When something fails on this rank (a damaged frame, a kernel that throws), it still takes and gives every message
 /// that the schedule foresees, but what it gives is a poison message with the reason; who receives one does the same.
@@ -35,25 +37,29 @@ class Pipeline {
   /// All of these must outlive the pipeline. Sizes and bytes are added to `report`.
   Pipeline(Communicator& comm, const schedule::Program& program, const Layout& layout, Kernel& kernel, Report& report);
 
-  /// Returns what went wrong on this rank or reached it, if anything did. Throws Error(transport).
-  std::optional<Failure> run();
+  /// Returns what went wrong on this rank or reached it, if anything did. Throws Error(transport). `earlier`: what went
+  /// wrong on this rank in a run before this one of the same call; nothing but that is then said to the others.
+  std::optional<Failure> run(const std::optional<Failure>& earlier = std::nullopt);
 
  private:
-  struct SendOp {
+  struct Piece {  ///< one segment of one block on its way
     int block;
     std::size_t segment;
-    int version;  ///< how many receives go into the block before
+    schedule::Combine how;  ///< of a receive
+    int version;            ///< of a send: how many receives go into the block before
+  };
+  struct Envelope {  ///< one message
+    int peer;
+    std::vector<Piece> pieces;
   };
   struct Lane {  ///< what goes to one peer, in program order
-    std::vector<SendOp> ops;
+    std::vector<Envelope> envelopes;
     std::size_t next = 0;  ///< to be posted next
     std::size_t due = 0;   ///< those before it belong to steps that have begun
   };
-  struct RecvOp {
-    int peer;
-    int block;
-    std::size_t segment;
-    schedule::Combine how;
+  struct StepPlan {
+    std::vector<std::pair<int, std::size_t>> sends;  ///< peers, and how many envelopes go to each
+    std::size_t recvs = 0;                           ///< envelopes
   };
   struct Slot {          ///< what this rank holds of one segment of one block
     MessagePtr message;  ///< null: only the operand in the caller's memory, or nothing, or nothing any more
@@ -66,30 +72,37 @@ class Pipeline {
   };
   struct Delivery {
     Part part;
-    MessagePtr message;
+    MessagePtr message;  ///< null: nothing to decode, see Kernel::keep()
     int from;
   };
 
   void plan();
+  [[nodiscard]] std::vector<Envelope> pack(const std::vector<schedule::Transfer>& transfers) const;
+  [[nodiscard]] std::size_t capacity_for(const Envelope& envelope) const;
   void run_program();
   void post_receives();
-  void begin_step(const schedule::Step& step);
-  void receive(const RecvOp& op);
+  void begin_step(const StepPlan& step);
+  void encode_for(const Envelope& envelope);
+  void receive(const Envelope& envelope);
   void await(Request& request);
-  void combine(const RecvOp& op, MessagePtr received);
+  void open(const Envelope& envelope, const MessagePtr& received);
+  void combine(int peer, const Piece& piece, MessagePtr received);
   MessagePtr encoded(const Part& part);
-  void flush(int peer, Lane& lane);
-  void post(int peer, Slot& slot, const Part& part);
-  void send_poison(int peer, Lane& lane);
+  void flush_all();
+  void flush(Lane& lane);
+  void post(const Envelope& envelope);
+  MessagePtr sealed(const Envelope& envelope);
+  void send_poison(Lane& lane);
   void reap();
   bool deliver_one();
-  void deliver_the_rest();
+  void note_what_stays();
   /// Runs kernel work against the codec's clock. False when it threw: the run has then failed.
   template <typename Work>
   bool guarded(const std::string& what, Work&& work);
   void fail(Failure failure);
   [[nodiscard]] std::optional<Failure> poison_in(const Message& message) const;
-  Slot& slot(int block, std::size_t segment) { return slots_[static_cast<std::size_t>(block)][segment]; }
+  Slot& slot(const Piece& p) { return slots_[static_cast<std::size_t>(p.block)][p.segment]; }
+  [[nodiscard]] Part part(const Piece& p) const { return layout_.part(p.block, p.segment); }
 
   Communicator& comm_;
   Transport& transport_;
@@ -97,16 +110,17 @@ class Pipeline {
   const Layout& layout_;
   Kernel& kernel_;
   Report& report_;
-  std::size_t capacity_;                  ///< of every message
+  std::size_t capacity_ = 0;              ///< of every message
   std::vector<std::vector<Slot>> slots_;  ///< [block][segment]
   std::vector<int> final_version_;        ///< per block: receives that go into it in all
   std::vector<bool> sent_;                ///< per block: this rank sends it at some time
   std::map<int, Lane> lanes_;             ///< by peer
-  std::vector<RecvOp> recvs_;             ///< in program order
-  std::size_t next_recv_ = 0;             ///< of recvs_, to be completed next
-  std::deque<Posted> incoming_;           ///< posted, in program order, from recvs_[next_recv_] on
-  std::deque<Posted> outgoing_;           ///< not yet known to be complete
-  std::deque<Delivery> deliveries_;       ///< decoded when there is time
+  std::vector<StepPlan> steps_;
+  std::vector<Envelope> recvs_;      ///< in program order
+  std::size_t next_recv_ = 0;        ///< of recvs_, to be completed next
+  std::deque<Posted> incoming_;      ///< posted, in program order, from recvs_[next_recv_] on
+  std::deque<Posted> outgoing_;      ///< not yet known to be complete
+  std::deque<Delivery> deliveries_;  ///< decoded when there is time
   std::optional<Failure> failure_;
   MessagePtr poison_;  ///< sent in place of data after a failure
 };

@@ -1,4 +1,4 @@
-// Every rank gets its share of the sum (or average) of all ranks' arrays.
+// Every rank gets its share of the sum (average, minimum, maximum) of all ranks' arrays.
 #pragma once
 
 #include <span>

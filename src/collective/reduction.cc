@@ -2,7 +2,10 @@
 
 #include <utility>
 
+#include "collective/extreme.h"
 #include "collective/movement.h"
+#include "collective/stepwise.h"
+#include "core/error.h"
 
 namespace laconic {
 GridReductionKernel::GridReductionKernel(std::vector<ConstArray> operands, std::vector<MutArray> results,
@@ -31,10 +34,28 @@ std::size_t GridReductionKernel::add(const Part& part, frame::Bytes held, frame:
   return frame::add(held, received, out, threads_);
 }
 
+void GridReductionKernel::keep(const Part&) { refuse_alone(); }
+
 void GridReductionKernel::deliver(const Part& part, frame::Bytes message) {
   expect_frame(message, grid_, part.count);
   const MutArray out = slice_of(results_[static_cast<std::size_t>(part.block)], part.first, part.count);
   frame::decode(message, out, threads_, divisor_);
+}
+
+void refuse_alone() { throw Error(Code::internal, "a schedule left a reduction to one rank alone"); }
+
+bool needs_exact_sum(Op op, const Budget& budget) { return !is_extreme(op) && budget.route == Route::exact; }
+
+std::unique_ptr<Kernel> reduction_kernel(Op op, std::vector<ConstArray> operands, std::vector<MutArray> results,
+                                         const Budget& budget, int summands, int threads) {
+  if (budget.route == Route::stepwise) {
+    return std::make_unique<StepwiseKernel>(op, std::move(operands), std::move(results), budget, summands, threads);
+  }
+  if (is_extreme(op)) {
+    return std::make_unique<ExtremeKernel>(op, std::move(operands), std::move(results), budget.grid, threads);
+  }
+  const auto divisor = static_cast<std::uint32_t>(op == Op::average ? summands : 1);
+  return std::make_unique<GridReductionKernel>(std::move(operands), std::move(results), budget.grid, divisor, threads);
 }
 
 }  // namespace laconic

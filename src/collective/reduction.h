@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "codec/grid.h"
+#include "collective/budget.h"
 #include "collective/kernel.h"
+#include "collective/op.h"
 
 namespace laconic {
 
@@ -22,6 +25,7 @@ class GridReductionKernel final : public Kernel {
   std::size_t encode(const Part& part, frame::MutBytes out) override;
   std::size_t encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) override;
   std::size_t add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) override;
+  [[noreturn]] void keep(const Part& part) override;
   void deliver(const Part& part, frame::Bytes message) override;
 
  private:
@@ -33,5 +37,15 @@ class GridReductionKernel final : public Kernel {
   std::uint32_t divisor_;
   int threads_;
 };
+
+/// What Kernel::keep() of a reduction does: with two ranks and more, every part is somebody else's too.
+[[noreturn]] void refuse_alone();
+
+/// Whether this budget of this operation needs the exact route: a sum that no grid can hold. (Extremes never do.)
+bool needs_exact_sum(Op op, const Budget& budget);
+
+/// The kernel of a reduction for which needs_exact_sum() is false. `summands`: of an average.
+std::unique_ptr<Kernel> reduction_kernel(Op op, std::vector<ConstArray> operands, std::vector<MutArray> results,
+                                         const Budget& budget, int summands, int threads);
 
 }  // namespace laconic

@@ -98,6 +98,199 @@ TEST_F(ApiMpi, AllgatherAndAllgathervInPlace) {
   }
 }
 
+TEST_F(ApiMpi, ReduceScanExscanAndSchedules) {
+  const auto x = mine(5000);
+  std::vector<float> whole(x.size()), y(x.size());
+  for (const auto schedule : {laconic::Schedule::ring, laconic::Schedule::recursive_doubling}) {
+    comm.set_options({.bound = "1e-3", .schedule = schedule});
+    whole.swap(y);
+    comm.allreduce<float>(x, y, laconic::Op::sum);
+  }
+  EXPECT_EQ(whole, y);
+  std::fill(y.begin(), y.end(), 0.0F);
+  const int root = comm.size() / 2;
+  comm.reduce<float>(x, y, laconic::Op::sum, root);
+  EXPECT_EQ(y, comm.rank() == root ? whole : std::vector<float>(x.size()));
+  comm.scan<float>(x, y, laconic::Op::sum);
+  EXPECT_TRUE(comm.rank() != comm.size() - 1 || y == whole);
+  std::vector<float> before(x.size());
+  comm.exscan<float>(x, before, laconic::Op::sum);
+  for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(before[i] + x[i], y[i], 2 * bound);
+  comm.allreduce<float>(x, y, laconic::Op::max);
+  for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(y[i], element(i, comm.size() - 1), bound);
+  laconic_options o = LACONIC_OPTIONS_INIT;
+  o.schedule = static_cast<laconic_schedule>(7);
+  EXPECT_EQ(laconic_scan(x.data(), y.data(), x.size(), LACONIC_F32, LACONIC_SUM, comm.raw(), &o),
+            LACONIC_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(laconic_last_error()).find("schedule"), std::string::npos);
+}
+
+TEST_F(ApiMpi, BcastScatterGather) {
+  const auto n = static_cast<std::size_t>(comm.size());
+  const int root = comm.size() - 1;
+  const bool at_root = comm.rank() == root;
+  constexpr std::size_t count = 3000;
+  auto x = mine(count * n);
+  comm.bcast<float>(x, root);
+  for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], element(i, root), bound);
+
+  std::vector<float> all(at_root ? count * n : 0), share(count);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = element(i, root);
+  comm.scatter<float>(all, share, root);
+  const std::size_t first = static_cast<std::size_t>(comm.rank()) * count;
+  for (std::size_t i = 0; i < count; ++i) ASSERT_NEAR(share[i], element(first + i, root), bound);
+  void* place = at_root ? LACONIC_IN_PLACE : share.data();
+  ASSERT_EQ(laconic_scatter(all.data(), place, count, LACONIC_F32, root, comm.raw(), nullptr), LACONIC_OK);
+
+  std::vector<float> back(at_root ? count * n : 0);
+  comm.gather<float>(share, back, root);
+  for (std::size_t i = 0; i < back.size(); ++i) ASSERT_NEAR(back[i], element(i, root), 2 * bound);
+  const std::vector<float> before = back;
+  const void* from = at_root ? LACONIC_IN_PLACE : share.data();
+  ASSERT_EQ(laconic_gather(from, count, back.data(), LACONIC_F32, root, comm.raw(), nullptr), LACONIC_OK);
+  EXPECT_EQ(back, before);
+  const std::vector<std::size_t> counts(n, count);
+  ASSERT_EQ(laconic_gatherv(from, count, back.data(), counts.data(), LACONIC_F32, root, comm.raw(), nullptr),
+            LACONIC_OK);
+  EXPECT_EQ(back, before);
+  if (comm.size() > 1) {
+    EXPECT_EQ(laconic_bcast(x.data(), count, LACONIC_F32, comm.rank(), comm.raw(), nullptr), LACONIC_MISMATCH);
+    EXPECT_EQ(laconic_scatterv(all.data(), nullptr, place, count, LACONIC_F32, root, comm.raw(), nullptr),
+              LACONIC_INVALID_ARGUMENT);
+  }
+}
+
+TEST_F(ApiMpi, AlltoallAndAlltoallv) {
+  const auto n = static_cast<std::size_t>(comm.size());
+  constexpr std::size_t count = 1000;
+  auto x = mine(count * n);
+  std::vector<float> y(x.size());
+  comm.alltoall<float>(x, y);
+  const std::size_t me = static_cast<std::size_t>(comm.rank()) * count;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    ASSERT_NEAR(y[i], element(me + i % count, static_cast<int>(i / count)), bound);
+  }
+  const std::vector<std::size_t> counts(n, count);
+  ASSERT_EQ(laconic_alltoallv(x.data(), counts.data(), y.data(), counts.data(), LACONIC_F32, comm.raw(), nullptr),
+            LACONIC_OK);
+  ASSERT_EQ(laconic_alltoallv(LACONIC_IN_PLACE, nullptr, x.data(), counts.data(), LACONIC_F32, comm.raw(), nullptr),
+            LACONIC_OK);
+  EXPECT_EQ(x, y);
+  EXPECT_EQ(laconic_alltoallv(x.data(), nullptr, y.data(), counts.data(), LACONIC_F32, comm.raw(), nullptr),
+            LACONIC_INVALID_ARGUMENT);
+}
+
+TEST_F(ApiMpi, MessagesBetweenTwo) {
+  const int n = comm.size();
+  const int from = (comm.rank() + n - 1) % n;
+  const auto x = mine(300000);
+  std::vector<float> y(x.size() + 1);
+  ASSERT_EQ(comm.sendrecv<float>(x, (comm.rank() + 1) % n, y, from, 5), x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(y[i], element(i, from), bound);
+  if (n == 1) return;
+  laconic_options wrong = LACONIC_OPTIONS_INIT;
+  wrong.bound = "nonsense";
+  if (comm.rank() == 0) {
+    comm.send<float>(x, 1);
+    EXPECT_EQ(laconic_send(x.data(), 10, LACONIC_F32, 1, 0, comm.raw(), &wrong), LACONIC_INVALID_ARGUMENT);
+  } else if (comm.rank() == 1) {
+    ASSERT_EQ(comm.recv<float>(y, 0), x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(y[i], element(i, 0), bound);
+    EXPECT_EQ(laconic_recv(y.data(), 10, LACONIC_F32, 0, 0, nullptr, comm.raw(), nullptr), LACONIC_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(laconic_last_error()).find("nonsense"), std::string::npos) << laconic_last_error();
+  }
+}
+
+TEST_F(ApiMpi, NonBlockingCallsWhileOthersRun) {
+  const auto x = mine(200000);
+  std::vector<float> sums(x.size()), again(x.size()), all(x.size() * static_cast<std::size_t>(comm.size()));
+  auto moved = x;
+  const auto calls = comm.total().calls;
+  laconic::Request a = comm.iallreduce<float>(x, sums, laconic::Op::sum);
+  laconic::Request b = comm.ibcast<float>(moved, comm.size() - 1);
+  laconic::Request c = comm.iallgather<float>(x, all);
+  comm.allreduce<float>(x, again, laconic::Op::sum);
+  MPI_Barrier(MPI_COMM_WORLD);
+  while (!c.test()) MPI_Barrier(MPI_COMM_SELF);
+  a.wait();
+  b.wait();
+  EXPECT_TRUE(a.test());
+  EXPECT_EQ(comm.total().calls, calls + 4);
+  EXPECT_EQ(sums, again);
+  for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(moved[i], element(i, comm.size() - 1), bound);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    ASSERT_NEAR(all[i], element(i % x.size(), static_cast<int>(i / x.size())), bound);
+  }
+}
+
+TEST_F(ApiMpi, EveryNonBlockingCallDoesWhatItsBlockingTwinDoes) {
+  const auto n = static_cast<std::size_t>(comm.size());
+  const std::size_t count = 1000;
+  const int root = 0;
+  const auto x = mine(count * n);
+  const std::vector<std::size_t> counts(n, count);
+  using Floats = std::vector<float>;
+  const auto same = [&](auto&& blocking, auto&& later) {
+    Floats y(count * n), z(count * n);
+    laconic_request* request = nullptr;
+    EXPECT_EQ(blocking(y.data()), LACONIC_OK) << laconic_last_error();
+    EXPECT_EQ(later(z.data(), &request), LACONIC_OK) << laconic_last_error();
+    EXPECT_NE(request, nullptr);
+    EXPECT_EQ(laconic_wait(&request), LACONIC_OK) << laconic_last_error();
+    EXPECT_EQ(request, nullptr);
+    EXPECT_EQ(y, z);
+  };
+  laconic_comm* k = comm.raw();
+  using P = float*;
+  using R = laconic_request**;
+  const float* s = x.data();
+  const std::size_t* v = counts.data();
+  constexpr auto f = LACONIC_F32;
+  constexpr auto sum = LACONIC_SUM;
+  same([&](P y) { return laconic_reduce(s, y, count, f, sum, root, k, nullptr); },
+       [&](P y, R r) { return laconic_ireduce(s, y, count, f, sum, root, k, nullptr, r); });
+  same([&](P y) { return laconic_scan(s, y, count, f, sum, k, nullptr); },
+       [&](P y, R r) { return laconic_iscan(s, y, count, f, sum, k, nullptr, r); });
+  same([&](P y) { return laconic_exscan(s, y, count, f, sum, k, nullptr); },
+       [&](P y, R r) { return laconic_iexscan(s, y, count, f, sum, k, nullptr, r); });
+  same([&](P y) { return laconic_reduce_scatter(s, y, v, f, sum, k, nullptr); },
+       [&](P y, R r) { return laconic_ireduce_scatter(s, y, v, f, sum, k, nullptr, r); });
+  same([&](P y) { return laconic_reduce_scatter_block(s, y, count, f, sum, k, nullptr); },
+       [&](P y, R r) { return laconic_ireduce_scatter_block(s, y, count, f, sum, k, nullptr, r); });
+  same([&](P y) { return laconic_scatter(s, y, count, f, root, k, nullptr); },
+       [&](P y, R r) { return laconic_iscatter(s, y, count, f, root, k, nullptr, r); });
+  same([&](P y) { return laconic_scatterv(s, v, y, count, f, root, k, nullptr); },
+       [&](P y, R r) { return laconic_iscatterv(s, v, y, count, f, root, k, nullptr, r); });
+  same([&](P y) { return laconic_gather(s, count, y, f, root, k, nullptr); },
+       [&](P y, R r) { return laconic_igather(s, count, y, f, root, k, nullptr, r); });
+  same([&](P y) { return laconic_gatherv(s, count, y, v, f, root, k, nullptr); },
+       [&](P y, R r) { return laconic_igatherv(s, count, y, v, f, root, k, nullptr, r); });
+  same([&](P y) { return laconic_allgatherv(s, y, v, f, k, nullptr); },
+       [&](P y, R r) { return laconic_iallgatherv(s, y, v, f, k, nullptr, r); });
+  same([&](P y) { return laconic_alltoall(s, y, count, f, k, nullptr); },
+       [&](P y, R r) { return laconic_ialltoall(s, y, count, f, k, nullptr, r); });
+  same([&](P y) { return laconic_alltoallv(s, v, y, v, f, k, nullptr); },
+       [&](P y, R r) { return laconic_ialltoallv(s, v, y, v, f, k, nullptr, r); });
+}
+
+TEST_F(ApiMpi, ANonBlockingCallThatFailsSaysSoWhenItIsWaitedFor) {
+  std::vector<float> x(100), y(100);
+  laconic_options wrong = LACONIC_OPTIONS_INIT;
+  wrong.bound = "nonsense";
+  laconic_request* request = nullptr;
+  ASSERT_EQ(laconic_iallreduce(x.data(), y.data(), 100, LACONIC_F32, LACONIC_SUM, comm.raw(),
+                               comm.rank() == 0 ? &wrong : nullptr, &request),
+            LACONIC_OK);
+  EXPECT_EQ(laconic_wait(&request), LACONIC_INVALID_ARGUMENT);
+  EXPECT_EQ(request, nullptr);
+  EXPECT_NE(std::string(laconic_last_error()).find("nonsense"), std::string::npos) << laconic_last_error();
+  int done = 0;
+  EXPECT_EQ(laconic_test(&request, &done), LACONIC_OK);
+  EXPECT_EQ(done, 1);
+  EXPECT_EQ(laconic_ibcast(x.data(), 100, LACONIC_F32, 0, comm.raw(), nullptr, nullptr), LACONIC_INVALID_ARGUMENT);
+  EXPECT_EQ(laconic_wait(nullptr), LACONIC_INVALID_ARGUMENT);
+}
+
 TEST_F(ApiMpi, ABoundThatOneRankMisspellsIsAnErrorOnAll) {
   const auto x = mine(100);
   std::vector<float> y(x.size());

@@ -112,7 +112,7 @@ TEST(Agreement, AnArgumentThatIsWrongOnOneRankOnly) {
 TEST(Agreement, WhatIsNotOfferedSaysWhatIs) {
   Arguments a = usual();
   a.op = Op::product;
-  expect_error(all_throw([](Arguments&) {}, a), Code::unsupported, {"product", "sum or average"});
+  expect_error(all_throw([](Arguments&) {}, a), Code::unsupported, {"product", "operand:1e-3"});
   a = usual();
   a.options.bound = Bound::parse("10x");
   expect_error(all_throw([](Arguments&) {}, a), Code::unsupported, {"allreduce"});

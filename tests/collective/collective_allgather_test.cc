@@ -2,21 +2,18 @@
 
 #include "collective/allgather.h"
 #include "collective/fields.h"
+#include "collective/moved.h"
 #include "collective/world.h"
 
 namespace laconic {
 namespace {
 
+using moved::expect_within;
+using moved::joined;
+using moved::with;
 using testing_fields::make;
 using testing_fields::sprinkle;
 using world::view;
-
-Options with(const char* bound, std::size_t segment = 0) {
-  Options o;
-  o.bound = Bound::parse(bound);
-  o.segment_values = segment;
-  return o;
-}
 
 enum class Place { apart, in_place, overlapping };
 
@@ -45,25 +42,6 @@ std::vector<std::vector<T>> parts_of(const std::string& kind, int ranks, std::si
   std::vector<std::vector<T>> parts;
   for (int r = 0; r < ranks; ++r) parts.push_back(make<T>(kind, static_cast<std::size_t>((r * 3 + 2) % 4) * unit, r));
   return parts;
-}
-
-template <typename T>
-std::vector<T> joined(const std::vector<std::vector<T>>& parts) {
-  std::vector<T> all;
-  for (const auto& p : parts) all.insert(all.end(), p.begin(), p.end());
-  return all;
-}
-
-template <typename T>
-void expect_within(const std::vector<T>& got, const std::vector<T>& sent, double bound) {
-  ASSERT_EQ(got.size(), sent.size());
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    if (!std::isfinite(sent[i])) {
-      ASSERT_EQ(std::memcmp(&got[i], &sent[i], sizeof(T)), 0) << "element " << i;
-    } else {
-      ASSERT_LE(std::abs(static_cast<double>(got[i]) - static_cast<double>(sent[i])), bound) << "element " << i;
-    }
-  }
 }
 
 TEST(Allgather, KeepsTheBoundAndTheSameBytesOnEveryRankTheOwnerToo) {

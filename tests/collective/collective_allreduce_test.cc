@@ -12,6 +12,7 @@ namespace laconic {
 namespace {
 
 using testing_fields::make;
+using testing_fields::operands_of;
 using testing_fields::sprinkle;
 using world::view;
 
@@ -34,13 +35,6 @@ world::Run<T> reduce(const std::vector<std::vector<T>>& operands, Op op, const O
     const Report report = allreduce(view(in_place ? recv : mine), view(recv), op, comm, options);
     return std::pair(recv, report);
   });
-}
-
-template <typename T>
-std::vector<std::vector<T>> operands_of(const std::string& kind, std::size_t count, int ranks) {
-  std::vector<std::vector<T>> all;
-  for (int r = 0; r < ranks; ++r) all.push_back(make<T>(kind, count, r));
-  return all;
 }
 
 /// Runs it and checks all that is promised.
@@ -72,6 +66,20 @@ TYPED_TEST(Allreduce, KeepsTheBoundOnEveryElementAndTheSameBytesOnEveryRank) {
         EXPECT_GT(run.reports[0].stats.ratio(), 1.5);
       }
     }
+  }
+}
+
+/// Where one rank's fill values meet another's values the sum must hold both, which takes more bytes than plain data.
+TYPED_TEST(Allreduce, FillValuesStayOnTheGridOnlyWhereAllRanksHaveThem) {
+  for (const bool same : {true, false}) {
+    SCOPED_TRACE(same ? "same places" : "other places");
+    auto operands = operands_of<TypeParam>("smooth", 50000, 3);
+    for (std::size_t r = 0; r < operands.size(); ++r)
+      for (std::size_t i = 0; i < operands[r].size(); ++i)
+        if (i / 500 % 3 == (same ? 0 : r)) operands[r][i] = TypeParam{1e30F};
+    const auto run = expect_kept(operands, Op::sum, with("1e-3"));
+    EXPECT_EQ(run.reports[0].route, same ? Route::on_grid : Route::exact);
+    EXPECT_GT(run.reports[0].stats.ratio(), same ? 1.5 : 0.9);
   }
 }
 

@@ -84,6 +84,7 @@ TEST(Outliers, FillsAreCountedApart) {
   EXPECT_EQ(o.fills, 2U);
   EXPECT_TRUE(too_many_outliers({.count = 200, .fills = 0}, 1000));
   EXPECT_FALSE(too_many_outliers({.count = 900, .fills = 850}, 1000));
+  EXPECT_TRUE(too_many_outliers({.count = 900, .fills = 900, .apart = 0.2}, 1000));
 }
 
 TEST(Budget, RatioIsNotOffered) {

@@ -7,7 +7,11 @@
 
 #include "collective/allgather.h"
 #include "collective/allreduce.h"
+#include "collective/alltoall.h"
+#include "collective/bcast.h"
 #include "collective/fields.h"
+#include "collective/gather.h"
+#include "collective/scatter.h"
 #include "collective/world.h"
 #include "core/error.h"
 #include "transport/faulty.h"
@@ -37,10 +41,43 @@ void reduce(Communicator& comm, const char* bound) {
   allreduce(view(x), view(sum), Op::sum, comm, with(bound));
 }
 
+void reduce_by_szx(Communicator& comm, Framework framework) {
+  Options options = with("1e-3");
+  options.codec = CodecId::szx;
+  options.framework = framework;
+  const auto x = make<float>("smooth", count, comm.rank());
+  std::vector<float> sum(count);
+  allreduce(view(x), view(sum), Op::sum, comm, options);
+}
+
 void gather(Communicator& comm) {
   const auto x = make<float>("smooth", 15000, comm.rank());
   std::vector<float> all(x.size() * static_cast<std::size_t>(comm.size()));
   allgather(view(x), view(all), comm, with("1e-3"));
+}
+
+/// Movement in which the culprit (on whose wire things happen) sends. Segments of 4096 in blocks of 15000, or short
+/// blocks that share messages.
+void broadcast(Communicator& comm) {
+  auto x = make<float>("smooth", count, comm.rank());
+  bcast(view(x), 0, comm, with("1e-3"));
+}
+void spread(Communicator& comm, std::size_t share) {
+  const auto x = make<float>("smooth", share * ranks, comm.rank());
+  std::vector<float> mine(share);
+  const std::vector<std::size_t> counts(ranks, share);
+  scatter(view(x), counts, view(mine), culprit, comm, with("1e-3"));
+}
+void collect(Communicator& comm, std::size_t share) {
+  const auto x = make<float>("smooth", share, comm.rank());
+  std::vector<float> all(share * ranks);
+  const std::vector<std::size_t> counts(ranks, share);
+  laconic::gather(view(x), view(all), counts, 0, comm, with("1e-3"));
+}
+void everyone_to_everyone(Communicator& comm) {
+  const auto x = make<float>("smooth", count, comm.rank());
+  std::vector<float> y(count);
+  alltoall(view(x), view(y), comm, with("1e-3"));
 }
 
 /// Runs the action with a bad wire behind one rank. Every rank must throw the same, and be able to go on.
@@ -67,6 +104,13 @@ void expect_noticed(const Action& action, const Fault& fault) {
   for (const auto& text : texts) EXPECT_EQ(text, texts[0]);
 }
 
+TEST(Failure, AFlippedBitIsNoticedByAllInEveryFramework) {
+  for (const Framework framework : {Framework::stepwise, Framework::point_to_point})
+    for (const std::uint64_t nth : {0U, 3U, 20U})
+      for (const std::uint64_t bit : {400U, 9999U})
+        expect_noticed([=](Communicator& comm) { reduce_by_szx(comm, framework); }, flip_bit(nth, bit));
+}
+
 TEST(Failure, AFlippedBitAnywhereIsNoticedByAllOnTheGrid) {
   for (const std::uint64_t nth : {0U, 3U, 9U, 20U}) {
     for (const std::uint64_t bit : {0U, 70U, 400U, 3001U, 9999U}) {
@@ -81,6 +125,20 @@ TEST(Failure, AFlippedBitIsNoticedByAllOnTheExactRouteAndInMovement) {
     expect_noticed([](Communicator& c) { reduce(c, "lossless"); }, flip_bit(nth, 777));
     expect_noticed(gather, flip_bit(nth, 777));
   }
+}
+
+TEST(Failure, AFlippedBitIsNoticedByAllWhateverMoves) {
+  for (const std::uint64_t nth : {0U, 2U}) {
+    expect_noticed(broadcast, flip_bit(nth, 4567));
+    expect_noticed([](Communicator& c) { spread(c, 15000); }, flip_bit(nth, 4567));
+    expect_noticed([](Communicator& c) { collect(c, 15000); }, flip_bit(nth, 4567));
+    expect_noticed(everyone_to_everyone, flip_bit(nth, 4567));
+  }
+  for (const std::uint64_t bit : {1U, 31U, 100U, 1500U}) {  // sizes in shared messages, too
+    expect_noticed([](Communicator& c) { spread(c, 900); }, flip_bit(0, bit));
+  }
+  expect_noticed([](Communicator& c) { spread(c, 900); }, truncate(0, 3));
+  expect_noticed([](Communicator& c) { collect(c, 900); }, truncate(0, 60));
 }
 
 TEST(Failure, ACutMessageIsNoticedByAll) {

@@ -6,9 +6,15 @@
 
 #include "collective/allgather.h"
 #include "collective/allreduce.h"
+#include "collective/alltoall.h"
+#include "collective/bcast.h"
 #include "collective/fields.h"
+#include "collective/gather.h"
+#include "collective/reduce.h"
 #include "collective/reduce_scatter.h"
 #include "collective/reference.h"
+#include "collective/scan.h"
+#include "collective/scatter.h"
 #include "collective/world.h"
 #include "core/error.h"
 #include "transport/mpi/mpi.h"
@@ -93,6 +99,53 @@ TEST_F(CollectiveMpi, Allgather) {
   allgather(view(mine), view(got), comm, with("1e-3"));
   for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], sent_by_all[i], 1e-3) << i;
   expect_same_bytes_on_all(got);
+}
+
+TEST_F(CollectiveMpi, EveryScheduleReduceAndScanAgree) {
+  const auto me = static_cast<std::size_t>(comm.rank());
+  const auto operands = everybodys<float>("smooth", 400003);
+  std::vector<float> ring(operands[me].size()), other(ring.size());
+  Options options = with("1e-3");
+  options.schedule = Schedule::ring;
+  allreduce(view(operands[me]), view(ring), Op::sum, comm, options);
+  for (const Schedule s : {Schedule::recursive_doubling, Schedule::rabenseifner}) {
+    options.schedule = s;
+    allreduce(view(operands[me]), view(other), Op::sum, comm, options);
+    EXPECT_TRUE(world::same_bytes(other, ring)) << name_of(s);
+  }
+  std::fill(other.begin(), other.end(), 0.0F);
+  reduce(view(operands[me]), view(other), Op::sum, 0, comm, options);
+  EXPECT_TRUE(comm.rank() != 0 || world::same_bytes(other, ring));
+  scan(view(operands[me]), view(other), Op::sum, comm, options);
+  EXPECT_TRUE(comm.rank() != comm.size() - 1 || world::same_bytes(other, ring));
+}
+
+// Long enough for a chain of many segments and messages that MPI does not send eagerly.
+TEST_F(CollectiveMpi, BcastOfLongAndShortArrays) {
+  for (const std::size_t count : {100U, 2000003U}) {
+    const int root = comm.size() / 2;
+    const auto sent = make<float>("smooth", count, root);
+    auto x = comm.rank() == root ? sent : std::vector<float>(count);
+    bcast(view(x), root, comm, with("1e-3"));
+    for (std::size_t i = 0; i < count; ++i) ASSERT_NEAR(x[i], sent[i], 1e-3) << i;
+    expect_same_bytes_on_all(x);
+  }
+}
+
+TEST_F(CollectiveMpi, ScatterGatherAlltoallOfLongAndShortArrays) {
+  const auto n = static_cast<std::size_t>(comm.size());
+  const int root = comm.size() - 1;
+  for (const std::size_t share : {50U, 200001U}) {
+    const auto sent = make<float>("smooth", share * n, 1);
+    const std::vector<std::size_t> counts(n, share);
+    std::vector<float> mine(share), all(sent.size()), turned(sent.size());
+    scatter(view(sent), counts, view(mine), root, comm, with("1e-3"));
+    gather(view(mine), view(all), counts, root, comm, with("1e-3"));
+    for (std::size_t i = 0; comm.rank() == root && i < sent.size(); ++i) ASSERT_NEAR(all[i], sent[i], 2e-3) << i;
+    alltoall(view(sent), view(turned), comm, with("1e-3"));
+    const std::size_t first = static_cast<std::size_t>(comm.rank()) * share;
+    for (std::size_t i = 0; i < turned.size(); ++i) ASSERT_NEAR(turned[i], sent[first + i % share], 1e-3) << i;
+  }
 }
 
 TEST_F(CollectiveMpi, AnotherCountIsAnErrorOnEveryRank) {

@@ -1,0 +1,62 @@
+// What there is to know of a communicator.
+#include "api/arguments.h"
+
+namespace laconic::api {
+namespace {
+
+void fill(laconic_stats& out, const Stats& s, const Report& last) {
+  if (out.struct_size < sizeof out) {
+    throw Error(Code::invalid_argument, "stats: set struct_size to sizeof(laconic_stats)");
+  }
+  out.calls = s.calls;
+  out.original_bytes = s.original_bytes;
+  out.wire_bytes = s.wire_bytes;
+  out.codec_seconds = s.codec_seconds;
+  out.wire_seconds = s.wire_seconds;
+  out.compute_seconds = s.compute_seconds;
+  out.other_seconds = s.other_seconds;
+  out.operand_bound = last.operand_bound;
+  out.result_bound = last.result_bound;
+}
+
+const Communicator& asked(const laconic_comm* comm, const laconic_stats* stats) {
+  if (comm == nullptr || stats == nullptr) throw Error(Code::invalid_argument, "comm or stats is null");
+  return comm->comm;
+}
+
+}  // namespace
+}  // namespace laconic::api
+
+namespace lac = laconic;
+using lac::api::guarded;
+
+extern "C" {
+
+int laconic_comm_rank(const laconic_comm* comm) { return comm == nullptr ? -1 : comm->comm.rank(); }
+
+int laconic_comm_size(const laconic_comm* comm) { return comm == nullptr ? -1 : comm->comm.size(); }
+
+int laconic_comm_set_options(laconic_comm* comm, const laconic_options* options) {
+  return guarded([&] {
+    lac::Communicator& c = lac::api::required(comm);
+    c.set_defaults(lac::api::options_from(options, lac::api::options_from_environment()));
+  });
+}
+
+int laconic_comm_last(const laconic_comm* comm, laconic_stats* stats) {
+  return guarded([&] {
+    const lac::Communicator& c = lac::api::asked(comm, stats);
+    lac::api::fill(*stats, c.last().stats, c.last());
+  });
+}
+
+int laconic_comm_total(const laconic_comm* comm, laconic_stats* stats) {
+  return guarded([&] {
+    const lac::Communicator& c = lac::api::asked(comm, stats);
+    lac::api::fill(*stats, c.total(), c.last());
+  });
+}
+
+void laconic_comm_free(laconic_comm* comm) { delete comm; }
+
+}  // extern "C"

@@ -1,0 +1,116 @@
+#include "collective/alltoall.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "collective/budget.h"
+#include "collective/call.h"
+#include "collective/choice.h"
+#include "collective/movement.h"
+#include "schedule/pairwise.h"
+
+namespace laconic {
+namespace {
+
+using Counts = std::vector<std::size_t>;
+
+/// Moves the blocks. `counts`: of all n * n blocks (those that do not pass this rank may be 0), `largest`: of all
+/// blocks of all ranks.
+std::optional<Failure> move(const std::vector<ConstArray>& parts, const std::vector<MutArray>& places, Counts counts,
+                            std::size_t largest, const schedule::Program& program, const Agreement& agreed,
+                            Communicator& comm, Call& call) {
+  const auto n = static_cast<std::size_t>(comm.size());
+  const auto me = static_cast<std::size_t>(comm.rank());
+  const DType dtype = parts[0].dtype;
+  const Budget budget = call.decide_movement(dtype, agreed);
+  std::vector<ConstArray> operands(n * n, ConstArray{nullptr, 0, dtype});
+  std::vector<MutArray> results(n * n, MutArray{nullptr, 0, dtype});
+  for (std::size_t p = 0; p < n; ++p) {
+    operands[me * n + p] = parts[p];
+    results[p * n + me] = places[p];
+    if (p != me) counts[p * n + p] = 0;  // what others have for themselves
+  }
+  MovementKernel kernel(operands, results, budget, call.options().threads);
+  const Layout layout(std::move(counts), call.segment_values(agreed, dtype, {largest}));
+  return Pipeline(comm, program, layout, kernel, call.report()).run();
+}
+
+/// Throws Error(mismatch) where a rank does not expect what another sends. `rows`: of each rank, its send counts and
+/// then its receive counts.
+void require_matching(const std::vector<std::uint64_t>& rows, std::size_t n) {
+  for (std::size_t from = 0; from < n; ++from) {
+    for (std::size_t to = 0; to < n; ++to) {
+      const std::uint64_t sent = rows[from * 2 * n + to];
+      const std::uint64_t expected = rows[to * 2 * n + n + from];
+      if (sent == expected) continue;
+      throw Error(Code::mismatch, "alltoall: rank " + std::to_string(from) + " has " + std::to_string(sent) +
+                                      " elements for rank " + std::to_string(to) + ", which expects " +
+                                      std::to_string(expected));
+    }
+  }
+}
+
+}  // namespace
+
+// In place, what arrives from a peer takes the place of what goes there: it must have been encoded by then, which the
+// schedule that meets one peer at a time sees to.
+Report alltoall(ConstArray send, MutArray recv, Communicator& comm, const Options& options) {
+  Call call(Collective::alltoall, comm, options);
+  const auto n = static_cast<std::size_t>(comm.size());
+  call.check_arrays(send, recv, recv.data);
+  call.check_bound(send.dtype);
+  call.check([&] {
+    if (send.count == recv.count && send.count % n == 0) return;
+    throw Error(Code::invalid_argument, "send has " + std::to_string(send.count) + " elements, recv has " +
+                                            std::to_string(recv.count) + "; alltoall wants the same multiple of " +
+                                            std::to_string(n));
+  });
+  call.proposal().in_place = send.data == recv.data;
+  call.scan_operand(send);
+  const Agreement agreed = call.agree(CountRule::equal);
+
+  const std::size_t block = send.count / n;
+  const auto parts = split(send, Counts(n, block));
+  const auto places = split(recv, Counts(n, block));
+  const auto program = agreed.in_place ? schedule::pairwise::exchange(comm.size(), comm.rank())
+                                       : choose_alltoall(comm.size(), comm.rank(), block * size_of(send.dtype));
+  return call.finish(move(parts, places, Counts(n * n, block), block, program, agreed, comm, call));
+}
+
+Report alltoallv(ConstArray send, std::span<const std::size_t> send_counts, MutArray recv,
+                 std::span<const std::size_t> recv_counts, Communicator& comm, const Options& options) {
+  Call call(Collective::alltoall, comm, options);
+  const auto n = static_cast<std::size_t>(comm.size());
+  const auto me = static_cast<std::size_t>(comm.rank());
+  call.check_arrays(send, recv, recv.data);
+  call.check_bound(send.dtype);
+  const std::size_t own = me < send_counts.size() ? send_counts[me] : 0;
+  call.check_counts(send_counts, send.count, own);
+  call.check_counts(recv_counts, recv.count, own);
+  call.check([&] {
+    if (send.data != recv.data || send.count == 0 || std::ranges::equal(send_counts, recv_counts)) return;
+    throw Error(Code::invalid_argument, "in place, send_counts and recv_counts must be the same");
+  });
+  call.proposal().in_place = send.data == recv.data;
+  call.scan_operand(send);
+  const Agreement agreed = call.agree(CountRule::any);
+
+  Counts row(send_counts.begin(), send_counts.end());
+  row.insert(row.end(), recv_counts.begin(), recv_counts.end());
+  const auto rows = exchange_rows(comm, row, call.report());
+  require_matching(rows, n);
+
+  const auto parts = split(send, {send_counts.begin(), send_counts.end()});
+  const auto places = split(recv, {recv_counts.begin(), recv_counts.end()});
+  Counts counts(n * n, 0);
+  for (std::size_t p = 0; p < n; ++p) {
+    counts[me * n + p] = send_counts[p];
+    counts[p * n + me] = recv_counts[p];
+  }
+  const std::size_t largest = *std::max_element(rows.begin(), rows.end());
+  const auto program = agreed.in_place ? schedule::pairwise::exchange(comm.size(), comm.rank())
+                                       : schedule::pairwise::alltoall(comm.size(), comm.rank());
+  return call.finish(move(parts, places, std::move(counts), largest, program, agreed, comm, call));
+}
+
+}  // namespace laconic

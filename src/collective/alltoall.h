@@ -1,0 +1,24 @@
+// Every rank has a message for every rank.
+#pragma once
+
+#include <span>
+
+#include "collective/communicator.h"
+#include "core/array.h"
+
+namespace laconic {
+
+/// send and recv are size() blocks of the same count each: block p of rank r's send becomes block r of rank p's recv.
+/// In place when recv.data == send.data; any other overlap is Error(invalid_argument).
+///
+/// |received - sent| <= bound; what a rank has for itself is copied as it is. Count, dtype and bound are the same on
+/// every rank, else Error(mismatch) on every rank. Lossless, NaN, errors: as for bcast.
+Report alltoall(ConstArray send, MutArray recv, Communicator& comm, const Options& options);
+
+/// The same with any counts: send_counts[p] elements for rank p, recv_counts[p] from rank p, one after the other. What
+/// r sends to p must be what p expects from r, else Error(mismatch) on every rank, with both values. In place only
+/// where send_counts and recv_counts are the same.
+Report alltoallv(ConstArray send, std::span<const std::size_t> send_counts, MutArray recv,
+                 std::span<const std::size_t> recv_counts, Communicator& comm, const Options& options);
+
+}  // namespace laconic

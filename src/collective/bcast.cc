@@ -1,0 +1,27 @@
+#include "collective/bcast.h"
+
+#include "collective/budget.h"
+#include "collective/call.h"
+#include "collective/choice.h"
+#include "collective/movement.h"
+
+namespace laconic {
+
+Report bcast(MutArray data, int root, Communicator& comm, const Options& options) {
+  Call call(Collective::bcast, comm, options);
+  call.check_arrays(data, data, data.data);
+  call.check_bound(data.dtype);
+  call.check_root(root);
+  if (comm.rank() == root) call.scan_operand(data);
+  const Agreement agreed = call.agree(CountRule::equal);
+  if (comm.size() == 1) return call.finish();
+
+  const Budget budget = call.decide_movement(data.dtype, agreed);
+  const Layout layout({data.count}, call.segment_values(agreed, data.dtype, {data.count}));
+  auto program = choose_bcast(comm.size(), comm.rank(), root, layout.segments(0));
+  if (budget.grid.lossless() && comm.rank() == root) program.result[0] = false;  // what the others decode is there
+  MovementKernel kernel({data}, {data}, budget, options.threads);
+  return call.finish(Pipeline(comm, program, layout, kernel, call.report()).run());
+}
+
+}  // namespace laconic

@@ -1,0 +1,28 @@
+// Which schedule suits a size and a number of ranks, where several give the same result.
+#pragma once
+
+#include <cstddef>
+
+#include "collective/options.h"
+#include "schedule/schedule.h"
+
+namespace laconic {
+
+/// One block of `segments` segments from the root to all, or summed from all to the root: a chain, where every rank
+/// sends the data once, or a tree, where a message takes few hops.
+schedule::Program choose_bcast(int ranks, int rank, int root, std::size_t segments);
+schedule::Program choose_reduce(int ranks, int rank, int root, std::size_t segments);
+schedule::Program choose_scan(int ranks, int rank, std::size_t segments);
+
+/// n blocks of `bytes` (uncompressed) in all.
+schedule::Program choose_scatter(int ranks, int rank, int root, std::size_t bytes);
+schedule::Program choose_gather(int ranks, int rank, int root, std::size_t bytes);
+schedule::Program choose_allgather(int ranks, int rank, std::size_t bytes);
+
+/// n * n blocks of `block_bytes` each.
+schedule::Program choose_alltoall(int ranks, int rank, std::size_t block_bytes);
+
+/// What Schedule::automatic stands for, for `bytes` (uncompressed) on each rank.
+Schedule choose_allreduce(int ranks, std::size_t bytes);
+
+}  // namespace laconic

@@ -1,0 +1,45 @@
+#include "collective/gather.h"
+
+#include <vector>
+
+#include "collective/budget.h"
+#include "collective/call.h"
+#include "collective/choice.h"
+#include "collective/movement.h"
+
+namespace laconic {
+
+Report gather(ConstArray send, MutArray recv, std::span<const std::size_t> counts, int root, Communicator& comm,
+              const Options& options) {
+  Call call(Collective::gather, comm, options);
+  const auto me = static_cast<std::size_t>(comm.rank());
+  const bool at_root = comm.rank() == root;
+  if (at_root) {
+    call.check_counts(counts, recv.count, send.count);
+    const bool fits = !call.proposal().refused;
+    const bool in_place = fits && send.data == split(recv, {counts.begin(), counts.end()})[me].data;
+    call.check_arrays(send, recv, in_place ? send.data : nullptr);
+    call.proposal().layout = digest({counts.begin(), counts.end()});
+  } else {
+    call.check_arrays(send, {nullptr, 0, send.dtype}, nullptr);
+  }
+  call.scan_operand(send);
+  call.check_bound(send.dtype);
+  call.check_root(root);
+  const Agreement agreed = call.agree(CountRule::shares);
+  agree_on_shares(comm, agreed, Collective::gather, root, counts, call.report());
+
+  const std::vector<std::size_t> shares(agreed.counts.begin(), agreed.counts.end());
+  std::vector<ConstArray> operands(shares.size(), ConstArray{nullptr, 0, send.dtype});
+  std::vector<MutArray> results(shares.size(), MutArray{nullptr, 0, send.dtype});
+  operands[me] = send;
+  if (at_root) results = split(recv, shares);
+
+  const Budget budget = call.decide_movement(send.dtype, agreed);
+  const Layout layout(shares, call.segment_values(agreed, send.dtype, shares));
+  const auto program = choose_gather(comm.size(), comm.rank(), root, layout.total() * size_of(send.dtype));
+  MovementKernel kernel(operands, results, budget, options.threads);
+  return call.finish(Pipeline(comm, program, layout, kernel, call.report()).run());
+}
+
+}  // namespace laconic

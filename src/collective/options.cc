@@ -1,0 +1,33 @@
+#include "collective/options.h"
+
+namespace laconic {
+
+const char* name_of(Schedule schedule) {
+  switch (schedule) {
+    case Schedule::automatic:
+      return "automatic";
+    case Schedule::ring:
+      return "ring";
+    case Schedule::recursive_doubling:
+      return "recursive doubling";
+    case Schedule::rabenseifner:
+      return "rabenseifner";
+  }
+  return "?";
+}
+
+const char* name_of(Framework framework) {
+  switch (framework) {
+    case Framework::automatic:
+      return "automatic";
+    case Framework::on_grid:
+      return "on-grid";
+    case Framework::stepwise:
+      return "stepwise";
+    case Framework::point_to_point:
+      return "point-to-point";
+  }
+  return "?";
+}
+
+}  // namespace laconic

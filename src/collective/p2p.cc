@@ -1,0 +1,291 @@
+#include "collective/p2p.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "collective/budget.h"
+#include "collective/call.h"
+#include "collective/pool.h"
+#include "frame/frame.h"
+
+namespace laconic {
+namespace {
+
+constexpr int first_tag = 2;               // below are the collectives'
+constexpr std::size_t receive_window = 8;  // posted ahead
+constexpr std::size_t most_segment_values = std::size_t{1} << 28;
+
+/// What goes before the segments of a message: how many elements, and how they are cut.
+struct Opening {
+  std::uint32_t magic = 0x3250434C;  // "LCP2"
+  std::uint8_t dtype = 0;
+  std::uint8_t refused = 0;  ///< a Code: no segments follow, `text` says why
+  std::uint8_t unused[2] = {};
+  std::uint64_t count = 0;
+  std::uint64_t segment_values = 0;
+  std::uint64_t check = 0;  ///< over the others but text
+  char text[160] = {};
+
+  [[nodiscard]] std::uint64_t digest_of_all() const { return digest({magic, dtype, refused, count, segment_values}); }
+  [[nodiscard]] bool sound() const {
+    if (magic != Opening{}.magic || check != digest_of_all()) return false;
+    return refused != 0 ||
+           (is_valid(static_cast<DType>(dtype)) && segment_values >= 1 && segment_values <= most_segment_values);
+  }
+};
+static_assert(std::is_trivially_copyable_v<Opening> && sizeof(Opening) == 192);
+
+struct Posted {
+  Request request;
+  MessagePtr message;
+};
+
+/// One call: what it posts, what it takes, and the first thing that went wrong, which is thrown at the end.
+class Mail {
+ public:
+  Mail(Collective kind, Communicator& comm, const Options& options) : comm_(comm), call_(kind, comm, options) {}
+
+  [[nodiscard]] Call& call() { return call_; }
+
+  /// A rank or tag that cannot be: nobody can be told, so it is thrown at once.
+  void require_peer(const char* argument, int rank, int tag, bool other_only) const {
+    if (rank < 0 || rank >= comm_.size() || (other_only && rank == comm_.rank())) {
+      throw Error(Code::invalid_argument, std::string(argument) + " " + std::to_string(rank) + ": want a rank below " +
+                                              std::to_string(comm_.size()) +
+                                              (other_only ? ", another one than this (sendrecv can do that)" : ""));
+    }
+    if (tag >= 0 && tag <= largest_tag) return;
+    throw Error(Code::invalid_argument, "tag " + std::to_string(tag) + ": want 0 to " + std::to_string(largest_tag));
+  }
+
+  void put(ConstArray x, int to, int tag);
+  std::size_t take(MutArray room, int from, int tag);
+  Report finish();
+
+  /// Runs the exchange until all has left; a transport that fails leaves messages under way.
+  template <typename Work>
+  void exchange(Work&& work) {
+    try {
+      work();
+      const Timed clock(call_.report().stats.wire_seconds);
+      for (Posted& p : outgoing_) p.request.wait();
+      outgoing_.clear();
+    } catch (...) {
+      comm_.pool().abandon();
+      comm_.mark_unusable();
+      throw;
+    }
+  }
+
+ private:
+  void post(MessagePtr message, int to, int tag);
+  void put_segment(ConstArray part, const Budget& budget, int to, int tag);
+  Opening take_opening(int from, int tag);
+  void open(MutArray part, const Message& message, int from);
+  void await(Posted& posted);
+  void fail(Code code, const std::string& text) {
+    if (!failure_) failure_ = Error(code, text);
+  }
+  /// Runs codec work; what it throws is kept.
+  template <typename Work>
+  void guarded(const std::string& what, Work&& work) {
+    const Timed clock(call_.report().stats.codec_seconds);
+    try {
+      work();
+    } catch (const Error& e) {
+      fail(e.code(), what + e.what());
+    }
+  }
+
+  Communicator& comm_;
+  Call call_;
+  std::optional<Error> failure_;
+  std::deque<Posted> outgoing_;
+};
+
+void Mail::post(MessagePtr message, int to, int tag) {
+  Report& report = call_.report();
+  report.stats.wire_bytes += message->bytes().size();
+  ++report.messages_sent;
+  Request request = comm_.transport().isend(message->bytes(), to, first_tag + tag);
+  outgoing_.push_back({std::move(request), std::move(message)});
+  while (!outgoing_.empty() && outgoing_.front().request.test()) outgoing_.pop_front();
+}
+
+/// Posts the whole message. Nothing waits here: segments are encoded while those before them travel.
+void Mail::put(ConstArray x, int to, int tag) {
+  call_.check_bound(x.dtype);
+  call_.scan_operand(x);
+  Budget budget;
+  Opening opening;
+  call_.check([&] {
+    budget =
+        budget_movement(*find_codec(call_.options().codec), 1, x.dtype, call_.options().bound, call_.proposal().range);
+    Agreement alone;
+    alone.segment_values = call_.options().segment_values;
+    opening.dtype = static_cast<std::uint8_t>(x.dtype);
+    opening.count = x.count;
+    opening.segment_values = std::min(call_.segment_values(alone, x.dtype, {x.count}), most_segment_values);
+  });
+  const auto& refused = call_.proposal().refused;
+  if (refused) {
+    opening.refused = static_cast<std::uint8_t>(refused->code());
+    std::string(refused->what()).copy(opening.text, sizeof opening.text - 1);
+    fail(refused->code(), refused->what());
+  }
+  opening.check = opening.digest_of_all();
+  MessagePtr first = comm_.pool().take(sizeof opening);
+  std::memcpy(first->room().data(), &opening, sizeof opening);
+  comm_.pool().filled(first, sizeof opening);
+  post(std::move(first), to, tag);
+  if (refused) return;
+  call_.note(budget);
+  for (std::size_t at = 0; at < x.count; at += opening.segment_values) {
+    put_segment(slice_of(x, at, std::min<std::size_t>(opening.segment_values, x.count - at)), budget, to, tag);
+  }
+}
+
+/// A segment that cannot be encoded goes out empty, which no receiver takes for one.
+void Mail::put_segment(ConstArray part, const Budget& budget, int to, int tag) {
+  const Codec& codec = *find_codec(budget.codec);
+  MessagePtr message = comm_.pool().take(frame::capacity(part.dtype, part.count, codec));
+  guarded("", [&] {
+    comm_.pool().filled(message, frame::encode(codec, part, budget.grid, message->room(), call_.options().threads));
+  });
+  call_.report().stats.original_bytes += part.bytes();
+  post(std::move(message), to, tag);
+}
+
+void Mail::await(Posted& posted) {
+  {
+    const Timed clock(call_.report().stats.wire_seconds);
+    posted.request.wait();
+  }
+  comm_.pool().filled(posted.message, posted.request.received());
+  call_.report().bytes_received += posted.request.received();
+}
+
+Opening Mail::take_opening(int from, int tag) {
+  Posted posted;
+  posted.message = comm_.pool().take(sizeof(Opening));
+  posted.request = comm_.transport().irecv(posted.message->room().first(sizeof(Opening)), from, first_tag + tag);
+  await(posted);
+  Opening opening;
+  const auto bytes = posted.message->bytes();
+  if (bytes.size() == sizeof opening) std::memcpy(&opening, bytes.data(), sizeof opening);
+  if (bytes.size() != sizeof opening || !opening.sound()) {
+    // How much follows is not known, so what comes after it cannot be told apart.
+    throw Error(Code::corrupt, "rank " + std::to_string(comm_.rank()) + ": the head of a message from rank " +
+                                   std::to_string(from) + " is damaged; this communicator cannot be used any more");
+  }
+  return opening;
+}
+
+/// Takes the whole message, also one that cannot be kept. Returns its elements.
+std::size_t Mail::take(MutArray room, int from, int tag) {
+  const Opening opening = take_opening(from, tag);
+  const std::string sender = "rank " + std::to_string(from);
+  if (opening.refused != 0) {
+    fail(static_cast<Code>(opening.refused), sender + ": " + std::string(opening.text, strnlen(opening.text, 160)));
+    return 0;
+  }
+  const auto dtype = static_cast<DType>(opening.dtype);
+  const auto& refused = call_.proposal().refused;
+  if (refused) fail(refused->code(), refused->what());
+  if (dtype != room.dtype) {
+    fail(Code::mismatch, sender + " sends " + std::string(name_of(dtype)) + ", rank " + std::to_string(comm_.rank()) +
+                             " expects " + std::string(name_of(room.dtype)));
+  }
+  if (opening.count > room.count) {
+    fail(Code::too_small, sender + " sends " + std::to_string(opening.count) + " elements, rank " +
+                              std::to_string(comm_.rank()) + " has room for " + std::to_string(room.count));
+  }
+  const Layout layout({static_cast<std::size_t>(opening.count)}, opening.segment_values);
+  const std::size_t segments = layout.segments(0);
+  const std::size_t capacity = frame::capacity(dtype, std::min<std::size_t>(opening.count, opening.segment_values));
+  std::deque<Posted> incoming;
+  for (std::size_t k = 0, posted = 0; k < segments; ++k) {
+    while (posted < segments && incoming.size() < receive_window) {
+      MessagePtr message = comm_.pool().take(capacity);
+      Request request = comm_.transport().irecv(message->room().first(capacity), from, first_tag + tag);
+      incoming.push_back({std::move(request), std::move(message)});
+      ++posted;
+    }
+    await(incoming.front());
+    const Part part = layout.part(0, k);
+    if (!failure_) open(slice_of(room, part.first, part.count), *incoming.front().message, from);
+    incoming.pop_front();
+  }
+  return opening.count;
+}
+
+void Mail::open(MutArray part, const Message& message, int from) {
+  guarded("rank " + std::to_string(comm_.rank()) + ", from rank " + std::to_string(from) + ": ", [&] {
+    const frame::Header header = frame::check(message.bytes());
+    if (header.grid.dtype != part.dtype || header.count != part.count) {
+      throw Error(Code::corrupt, "a frame of " + std::to_string(header.count) + " elements came where " +
+                                     std::to_string(part.count) + " were due");
+    }
+    call_.report().result_bound = std::max(call_.report().result_bound, header.grid.bound);
+    frame::decode(message.bytes(), part, call_.options().threads);
+  });
+}
+
+Report Mail::finish() {
+  if (failure_) throw Error(*failure_);
+  return call_.finish();
+}
+
+}  // namespace
+
+Report send(ConstArray x, int to, int tag, Communicator& comm, const Options& options) {
+  Mail mail(Collective::send, comm, options);
+  mail.require_peer("to", to, tag, true);
+  mail.call().check_arrays(x, {nullptr, 0, x.dtype}, nullptr);
+  mail.exchange([&] { mail.put(x, to, tag); });
+  return mail.finish();
+}
+
+void refuse_send(int to, int tag, Communicator& comm, const Error& why) {
+  Mail mail(Collective::send, comm, {});
+  mail.require_peer("to", to, tag, false);
+  mail.call().check([&] { throw why; });
+  mail.exchange([&] { mail.put({}, to, tag); });
+  throw why;
+}
+
+Received recv(MutArray room, int from, int tag, Communicator& comm, const Options& options) {
+  Mail mail(Collective::recv, comm, options);
+  mail.require_peer("from", from, tag, true);
+  mail.call().check_arrays({nullptr, 0, room.dtype}, room, nullptr);
+  Received received;
+  mail.exchange([&] { received.count = mail.take(room, from, tag); });
+  received.report = mail.finish();
+  return received;
+}
+
+Received sendrecv(ConstArray x, int to, int send_tag, MutArray room, int from, int recv_tag, Communicator& comm,
+                  const Options& options) {
+  Mail mail(Collective::sendrecv, comm, options);
+  mail.require_peer("to", to, send_tag, false);
+  mail.require_peer("from", from, recv_tag, false);
+  mail.call().check_arrays({nullptr, 0, room.dtype}, room, nullptr);
+  mail.call().check_arrays(x, {nullptr, 0, x.dtype}, nullptr);
+  mail.call().check([&] {
+    if (overlap(x, room)) throw Error(Code::invalid_argument, "what is sent and the room for what comes overlap");
+  });
+  Received received;
+  mail.exchange([&] {
+    mail.put(x, to, send_tag);
+    received.count = mail.take(room, from, recv_tag);
+  });
+  received.report = mail.finish();
+  return received;
+}
+
+}  // namespace laconic

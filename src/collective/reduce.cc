@@ -1,0 +1,65 @@
+#include "collective/reduce.h"
+
+#include <memory>
+
+#include "collective/budget.h"
+#include "collective/call.h"
+#include "collective/choice.h"
+#include "collective/exact.h"
+#include "collective/movement.h"
+#include "collective/reduction.h"
+
+namespace laconic {
+namespace {
+
+std::optional<Failure> on_grid(ConstArray send, MutArray recv, Op op, int root, const Agreement& agreed,
+                               const Budget& budget, Communicator& comm, Call& call) {
+  const Layout layout({send.count}, call.segment_values(agreed, send.dtype, {send.count}));
+  const auto program = choose_reduce(comm.size(), comm.rank(), root, layout.segments(0));
+  const auto kernel = reduction_kernel(op, {send}, {recv}, budget, comm.size(), call.options().threads);
+  return Pipeline(comm, program, layout, *kernel, call.report()).run();
+}
+
+/// Every rank sums its share, the root gathers them. `recv` is null elsewhere.
+std::optional<Failure> exactly(ConstArray send, MutArray recv, Op op, int root, const Agreement& agreed,
+                               Communicator& comm, Call& call) {
+  const auto me = static_cast<std::size_t>(comm.rank());
+  const bool at_root = comm.rank() == root;
+  const auto shares = even_shares(send.count, comm.size());
+  const auto results = split(recv, shares);
+  const Layout layout(shares, call.segment_values(agreed, send.dtype, shares));
+  std::unique_ptr<std::uint8_t[]> room;
+  MutArray own = results[me];
+  if (!at_root) {
+    room = std::make_unique_for_overwrite<std::uint8_t[]>(shares[me] * size_of(send.dtype));
+    own.data = room.get();
+  }
+  const int threads = call.options().threads;
+  const auto failure =
+      exact_reduce_scatter(split(send, shares), own, op, layout.segment_values(), threads, comm, call.report());
+  std::vector<ConstArray> operands(shares.size(), ConstArray{nullptr, 0, send.dtype});
+  operands[me] = own;
+  MovementKernel kernel(operands, results, make_grid(send.dtype, 0, 0), threads);
+  auto program = choose_gather(comm.size(), comm.rank(), root, send.bytes());
+  if (at_root) program.result[me] = false;  // is there already
+  return Pipeline(comm, program, layout, kernel, call.report()).run(failure);
+}
+
+}  // namespace
+
+Report reduce(ConstArray send, MutArray recv, Op op, int root, Communicator& comm, const Options& options) {
+  Call call(Collective::reduce, comm, options);
+  call.check_root(root);
+  // What recv is elsewhere does not matter: there is something that passes every check.
+  if (comm.rank() != root) recv = {const_cast<void*>(send.data), send.count, send.dtype};
+  call.check_reduction(send, recv, op);
+  if (comm.rank() != root) recv.data = nullptr;
+  const Agreement agreed = call.agree(CountRule::equal);
+
+  if (comm.size() == 1) return call.finish_alone(send, recv);
+  const Budget budget = call.decide(op, send, agreed);
+  if (!needs_exact_sum(op, budget)) return call.finish(on_grid(send, recv, op, root, agreed, budget, comm, call));
+  return call.finish(exactly(send, recv, op, root, agreed, comm, call));
+}
+
+}  // namespace laconic

@@ -1,0 +1,46 @@
+#include "collective/scan.h"
+
+#include <algorithm>
+
+#include "collective/budget.h"
+#include "collective/call.h"
+#include "collective/choice.h"
+#include "collective/exact.h"
+#include "collective/reduction.h"
+#include "schedule/chain.h"
+
+namespace laconic {
+namespace {
+
+Report scan_either(Collective collective, ConstArray send, MutArray recv, Op op, Communicator& comm,
+                   const Options& options) {
+  const bool exclusive = collective == Collective::exscan;
+  Call call(collective, comm, options);
+  call.check_reduction(send, recv, op);
+  const Agreement agreed = call.agree(CountRule::equal);
+
+  if (comm.size() == 1) return exclusive ? call.finish() : call.finish_alone(send, recv);
+  const Budget budget = call.decide(op, send, agreed);
+  const Layout layout({send.count}, call.segment_values(agreed, send.dtype, {send.count}));
+  if (needs_exact_sum(op, budget)) {
+    return call.finish(
+        exact_scan(send, recv, op, exclusive, layout.segment_values(), options.threads, comm, call.report()));
+  }
+  const int summands = exclusive ? std::max(comm.rank(), 1) : comm.rank() + 1;
+  const auto program = exclusive ? schedule::chain::exscan(comm.size(), comm.rank())
+                                 : choose_scan(comm.size(), comm.rank(), layout.segments(0));
+  const auto kernel = reduction_kernel(op, {send}, {recv}, budget, summands, options.threads);
+  return call.finish(Pipeline(comm, program, layout, *kernel, call.report()).run());
+}
+
+}  // namespace
+
+Report scan(ConstArray send, MutArray recv, Op op, Communicator& comm, const Options& options) {
+  return scan_either(Collective::scan, send, recv, op, comm, options);
+}
+
+Report exscan(ConstArray send, MutArray recv, Op op, Communicator& comm, const Options& options) {
+  return scan_either(Collective::exscan, send, recv, op, comm, options);
+}
+
+}  // namespace laconic

@@ -1,0 +1,46 @@
+#include "collective/scatter.h"
+
+#include <vector>
+
+#include "collective/budget.h"
+#include "collective/call.h"
+#include "collective/choice.h"
+#include "collective/movement.h"
+
+namespace laconic {
+
+Report scatter(ConstArray send, std::span<const std::size_t> counts, MutArray recv, int root, Communicator& comm,
+               const Options& options) {
+  Call call(Collective::scatter, comm, options);
+  const auto me = static_cast<std::size_t>(comm.rank());
+  const bool at_root = comm.rank() == root;
+  if (at_root) {
+    call.check_counts(counts, send.count, recv.count);
+    const bool fits = !call.proposal().refused;
+    const bool in_place = fits && recv.data == split(send, {counts.begin(), counts.end()})[me].data;
+    call.check_arrays(send, recv, in_place ? send.data : nullptr);
+    call.proposal().layout = digest({counts.begin(), counts.end()});
+    call.scan_operand(send);
+  } else {
+    call.check_arrays(recv, recv, recv.data);
+  }
+  call.check_bound(recv.dtype);
+  call.check_root(root);
+  call.proposal().count = recv.count;
+  const Agreement agreed = call.agree(CountRule::shares);
+  agree_on_shares(comm, agreed, Collective::scatter, root, counts, call.report());
+
+  const std::vector<std::size_t> shares(agreed.counts.begin(), agreed.counts.end());
+  std::vector<ConstArray> operands(shares.size(), ConstArray{nullptr, 0, recv.dtype});
+  std::vector<MutArray> results(shares.size(), MutArray{nullptr, 0, recv.dtype});
+  results[me] = recv;
+  if (at_root) operands = split(send, shares);
+
+  const Budget budget = call.decide_movement(recv.dtype, agreed);
+  const Layout layout(shares, call.segment_values(agreed, recv.dtype, shares));
+  const auto program = choose_scatter(comm.size(), comm.rank(), root, layout.total() * size_of(recv.dtype));
+  MovementKernel kernel(operands, results, budget, options.threads);
+  return call.finish(Pipeline(comm, program, layout, kernel, call.report()).run());
+}
+
+}  // namespace laconic

@@ -1,0 +1,20 @@
+// Every rank gets its share of the root's array.
+#pragma once
+
+#include <span>
+
+#include "collective/communicator.h"
+#include "core/array.h"
+
+namespace laconic {
+
+/// Rank r's recv = elements [counts[0] + ... + counts[r-1], ... + counts[r]) of the root's send. `send` and `counts`
+/// are of interest on the root only; counts has size() entries that add up to send.count, and counts[r] must be rank
+/// r's recv.count (Error(mismatch) on every rank, with both values, if it is not). In place on the root when recv.data
+/// is where its share lies in send; any other overlap is Error(invalid_argument).
+///
+/// |recv[i] - sent| <= bound; the root's own share is copied as it is. Root, lossless, NaN, errors: as for bcast.
+Report scatter(ConstArray send, std::span<const std::size_t> counts, MutArray recv, int root, Communicator& comm,
+               const Options& options);
+
+}  // namespace laconic
