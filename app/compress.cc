@@ -29,6 +29,7 @@ struct CompressOptions {
   std::string input;
   std::string output;
   std::string bound = "lossless";
+  std::string codec = "slice";
   HintOptions hint;
   double fill = std::nan("");
   int threads = 1;
@@ -42,6 +43,7 @@ struct CompressOptions {
 
 /// What was done, for the report.
 struct Outcome {
+  const Codec* codec = nullptr;
   Bound bound;
   Grid grid;
   std::uint64_t raw_bytes = 0;
@@ -65,11 +67,12 @@ void for_each_segment(std::uint64_t count, DType dtype, F&& f) {
 }
 
 /// The grid for this file: for a relative bound one pass over its values.
-Grid choose_grid(const ArrayReader& in, const CompressOptions& options, const Bound& bound,
+Grid choose_grid(const ArrayReader& in, const CompressOptions& options, const Codec& codec, const Bound& bound,
                  std::vector<std::uint8_t>& buffer, Progress& progress) {
   const DType dtype = in.shape().dtype;
-  if (bound.kind == BoundKind::lossless || !is_float(dtype)) return make_grid(dtype, 0, HUGE_VAL);
   Range range;
+  if (bound.kind == BoundKind::lossless || bound.kind == BoundKind::ratio || !is_float(dtype))
+    return grid_for(codec, dtype, bound, range);
   for_each_segment(in.count(), dtype, [&](std::uint64_t first, std::size_t n) {
     const MutArray piece{buffer.data(), n, dtype};
     in.read(first, piece);
@@ -81,14 +84,14 @@ Grid choose_grid(const ArrayReader& in, const CompressOptions& options, const Bo
                "laconic: warning: '{}' reaches {:g}, and the bound is relative to that; if it marks missing data, pass "
                "--fill {:.9g}\n",
                in.path(), range.max_abs(), range.max_abs());
-  return make_grid(dtype, bound.absolute_for(range.width()), range.max_abs());
+  return grid_for(codec, dtype, bound, range);
 }
 
 /// Encodes, times and (with --verify) decodes one segment; appends its frame to out.
-void compress_segment(ConstArray x, const CompressOptions& options, Outcome& outcome, std::vector<std::uint8_t>& frame,
-                      std::vector<std::uint8_t>& decoded, OutputFile& out) {
+void compress_segment(ConstArray x, Extents extents, const CompressOptions& options, Outcome& outcome,
+                      std::vector<std::uint8_t>& frame, std::vector<std::uint8_t>& decoded, OutputFile& out) {
   auto start = Clock::now();
-  const std::size_t bytes = frame::encode(x, outcome.grid, frame, options.threads);
+  const std::size_t bytes = frame::encode(*outcome.codec, x, outcome.grid, frame, options.threads, extents);
   outcome.encode_seconds += seconds_since(start);
   if (options.verify) {
     start = Clock::now();
@@ -109,6 +112,7 @@ void compress_segment(ConstArray x, const CompressOptions& options, Outcome& out
 Outcome compress_file(const ArrayReader& in, const CompressOptions& options, bool show_progress) {
   Outcome outcome;
   outcome.bound = Bound::parse(options.bound);
+  outcome.codec = &find_codec(options.codec);
   outcome.raw_bytes = in.bytes();
   const DType dtype = in.shape().dtype;
   const std::size_t largest = static_cast<std::size_t>(std::min<std::uint64_t>(in.bytes(), lcz_segment_bytes));
@@ -116,14 +120,14 @@ Outcome compress_file(const ArrayReader& in, const CompressOptions& options, boo
   std::vector<std::uint8_t> buffer(largest + 4096);
   OutputFile out(options.output, options.force);
   Progress progress("compressing", in.count() * 2, show_progress);
-  outcome.grid = choose_grid(in, options, outcome.bound, buffer, progress);
-  std::vector<std::uint8_t> frame(frame::capacity(dtype, largest / size_of(dtype)));
+  outcome.grid = choose_grid(in, options, *outcome.codec, outcome.bound, buffer, progress);
+  std::vector<std::uint8_t> frame(frame::capacity(dtype, largest / size_of(dtype), *outcome.codec));
   std::vector<std::uint8_t> decoded(options.verify ? largest + 4096 : 0);
   out.write(make_lcz_header(in.shape(), in.kind()));
   for_each_segment(in.count(), dtype, [&](std::uint64_t first, std::size_t n) {
     const MutArray piece{buffer.data(), n, dtype};
     in.read(first, piece);
-    compress_segment(piece, options, outcome, frame, decoded, out);
+    compress_segment(piece, extents_of(in.shape().dims), options, outcome, frame, decoded, out);
     progress.advance(n);
   });
   out.commit();
@@ -139,8 +143,9 @@ nlohmann::json to_json(const Outcome& o, const CompressOptions& options, const A
                    {"output", options.output},
                    {"dtype", name_of(in.shape().dtype)},
                    {"dims", in.shape().dims},
+                   {"codec", o.codec->name()},
                    {"bound", o.bound.to_string()},
-                   {"absolute_bound", o.grid.bound},
+                   {"absolute_bound", finite_or_null(o.grid.bound)},
                    {"step", o.grid.step},
                    {"raw_bytes", o.raw_bytes},
                    {"file_bytes", o.file_bytes},
@@ -148,16 +153,17 @@ nlohmann::json to_json(const Outcome& o, const CompressOptions& options, const A
                    {"encode_seconds", o.encode_seconds}};
   if (options.verify) {
     const Quality& q = o.quality;
-    j["verified"] = {
-        {"max_error", q.max_error},
-        {"max_error_over_bound", o.grid.bound > 0 ? finite_or_null(q.max_error / o.grid.bound) : nlohmann::json(0)},
-        {"violations", q.violations},
-        {"psnr_db", finite_or_null(q.psnr())},
-        {"nrmse", finite_or_null(q.nrmse())},
-        {"decode_seconds", o.decode_seconds},
-        {"memcpy_seconds", o.copy_seconds},
-        {"encode_over_memcpy", finite_or_null(o.copy_seconds / o.encode_seconds)},
-        {"decode_over_memcpy", finite_or_null(o.copy_seconds / o.decode_seconds)}};
+    j["verified"] = {{"max_error", q.max_error},
+                     {"max_error_over_bound", o.grid.bound > 0 && std::isfinite(o.grid.bound)
+                                                  ? finite_or_null(q.max_error / o.grid.bound)
+                                                  : nlohmann::json(0)},
+                     {"violations", q.violations},
+                     {"psnr_db", finite_or_null(q.psnr())},
+                     {"nrmse", finite_or_null(q.nrmse())},
+                     {"decode_seconds", o.decode_seconds},
+                     {"memcpy_seconds", o.copy_seconds},
+                     {"encode_over_memcpy", finite_or_null(o.copy_seconds / o.encode_seconds)},
+                     {"decode_over_memcpy", finite_or_null(o.copy_seconds / o.decode_seconds)}};
   }
   return j;
 }
@@ -167,18 +173,20 @@ void print_text(const Outcome& o, const CompressOptions& options, const ArrayRea
   fmt::print("{}: {} of {}, {} -> {} ({}), ratio {:.2f}\n", options.input, to_string(in.shape().dims),
              name_of(in.shape().dtype), human_bytes(raw), options.output,
              human_bytes(static_cast<double>(o.file_bytes)), raw / static_cast<double>(o.file_bytes));
-  if (o.grid.lossless()) {
-    fmt::print("lossless\n");
-  } else {
-    fmt::print("bound {} = {:g} for every value\n", o.bound.to_string(), o.grid.bound);
-  }
+  fmt::print("{}, {}\n", o.codec->name(),
+             o.grid.lossless() ? "lossless"
+             : std::isinf(o.grid.bound)
+                 ? fmt::format("a ratio of {} and no bound", o.bound.to_string())
+                 : fmt::format("bound {} = {:g} for every value", o.bound.to_string(), o.grid.bound));
   if (!options.verify) return;
   const Quality& q = o.quality;
-  if (!o.grid.lossless())
-    fmt::print("verified: max error {:g} = {:.4f} of the bound, PSNR {:.2f} dB, NRMSE {:.3g}\n", q.max_error,
-               q.max_error / o.grid.bound, q.psnr(), q.nrmse());
-  else
+  if (o.grid.lossless()) {
     fmt::print("verified: every bit came back\n");
+  } else {
+    fmt::print("verified: max error {:g}{}, PSNR {:.2f} dB, NRMSE {:.3g}\n", q.max_error,
+               std::isinf(o.grid.bound) ? "" : fmt::format(" = {:.4f} of the bound", q.max_error / o.grid.bound),
+               q.psnr(), q.nrmse());
+  }
   if (o.raw_bytes > 0)
     fmt::print("speed: compress {:.2f} GB/s ({:.2f} x memcpy), decompress {:.2f} GB/s ({:.2f} x memcpy), {} thread{}\n",
                raw / o.encode_seconds / 1e9, o.copy_seconds / o.encode_seconds, raw / o.decode_seconds / 1e9,
@@ -206,7 +214,10 @@ void add_compress(CLI::App& app, Session& session) {
   CLI::App* c = app.add_subcommand("compress", "Compress an array file (.npy or raw) to .lcz");
   c->add_option("input", options->input, "Array: .npy, or raw little-endian values")->required();
   c->add_option("-o,--output", options->output, "Where to write (default: INPUT.lcz)");
-  c->add_option("-b,--bound", options->bound, "Largest error: 1e-3, 1e-3rel (of the value range), 80dB, lossless")
+  c->add_option("-b,--bound", options->bound,
+                "Largest error: 1e-3, 1e-3rel (of the value range), 80dB, lossless; 10x for a ratio (zfp-rate)")
+      ->capture_default_str();
+  c->add_option("--codec", options->codec, "slice, szx, fzlight, zfp, zfp-rate, lz4, lz4hc, zstd")
       ->capture_default_str();
   options->hint.add_to(*c);
   c->add_option("--fill", options->fill, "Value that marks missing data: left out of the value range");

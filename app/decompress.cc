@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -73,18 +74,21 @@ int run_decompress(const Session& session, DecompressOptions& options) {
   }
   out.commit();
   if (session.json) {
-    fmt::print("{}\n", nlohmann::json{{"input", options.input},
-                                      {"output", options.output},
-                                      {"dtype", name_of(in.shape().dtype)},
-                                      {"dims", in.shape().dims},
-                                      {"absolute_bound", bound},
-                                      {"file_bytes", in.file_bytes()},
-                                      {"output_bytes", out.written()}}
-                           .dump(2));
+    fmt::print("{}\n",
+               nlohmann::json{{"input", options.input},
+                              {"output", options.output},
+                              {"dtype", name_of(in.shape().dtype)},
+                              {"dims", in.shape().dims},
+                              {"absolute_bound", std::isinf(bound) ? nlohmann::json(nullptr) : nlohmann::json(bound)},
+                              {"file_bytes", in.file_bytes()},
+                              {"output_bytes", out.written()}}
+                   .dump(2));
   } else if (!session.quiet) {
     fmt::print("{}: {} of {} -> {} ({}), {}\n", options.input, to_string(in.shape().dims), name_of(in.shape().dtype),
                options.output, human_bytes(static_cast<double>(out.written())),
-               bound == 0 ? std::string("exact") : fmt::format("every value within {:g}", bound));
+               bound == 0          ? "exact"
+               : std::isinf(bound) ? "no bound was promised"
+                                   : fmt::format("every value within {:g}", bound));
   }
   return 0;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -33,8 +34,14 @@ std::string form_of(const slice::Word& word) {
   return word.valid_codes() ? predictors[static_cast<std::size_t>(word.predictor)] : "unknown";
 }
 
-/// Counts the forms of a frame's chunks from the first word of each.
+std::string_view codec_name(const frame::Header& header) { return find_codec(header.codec)->name(); }
+
+/// Counts the forms of a frame's chunks from the first word of each; other codecs than slice have none.
 void survey(const std::vector<std::uint8_t>& frame, const frame::Header& header, Summary& s) {
+  if (header.codec != CodecId::slice) {
+    s.forms[fmt::format("of {}", codec_name(header))] += header.chunks();
+    return;
+  }
   const std::uint8_t* table = frame.data() + frame::header_bytes;
   std::size_t at = frame::header_bytes + slice::table_bytes(header.count);
   for (std::uint64_t c = 0; c < header.chunks(); ++c) {
@@ -59,14 +66,18 @@ Summary read_all(LczReader& in, bool show_progress) {
   return s;
 }
 
+/// Nothing is promised where the bound is infinite; JSON has no number for that.
+nlohmann::json finite_or_null(double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(nullptr); }
+
 nlohmann::json to_json(const LczReader& in, const Summary& s) {
   nlohmann::json frames = nlohmann::json::array();
   for (const frame::Header& f : s.frames)
-    frames.push_back({{"count", f.count},
+    frames.push_back({{"codec", codec_name(f)},
+                      {"count", f.count},
                       {"bytes", f.frame_bytes},
                       {"chunks", f.chunks()},
                       {"step", f.grid.step},
-                      {"bound", f.grid.bound},
+                      {"bound", finite_or_null(f.grid.bound)},
                       {"operands", f.operands}});
   const auto raw = static_cast<double>(in.count() * size_of(in.shape().dtype));
   return {{"input", in.path()},
@@ -77,7 +88,7 @@ nlohmann::json to_json(const LczReader& in, const Summary& s) {
           {"count", in.count()},
           {"file_bytes", in.file_bytes()},
           {"ratio", raw / static_cast<double>(in.file_bytes())},
-          {"absolute_bound", s.largest_bound},
+          {"absolute_bound", finite_or_null(s.largest_bound)},
           {"chunks", s.chunks},
           {"chunk_forms", s.forms},
           {"frames", frames}};
@@ -92,6 +103,8 @@ void print_text(const LczReader& in, const Summary& s) {
              human_bytes(raw), raw / static_cast<double>(in.file_bytes()));
   if (s.largest_bound == 0) {
     fmt::print("  bound       lossless\n");
+  } else if (std::isinf(s.largest_bound)) {
+    fmt::print("  bound       none: a fixed ratio\n");
   } else {
     fmt::print("  bound       {:g} for every value\n", s.largest_bound);
   }
@@ -99,14 +112,15 @@ void print_text(const LczReader& in, const Summary& s) {
   for (const auto& [form, chunks] : s.forms)
     fmt::print("    {:<18}  {:>8} ({:.1f} %)\n", form, chunks,
                100 * static_cast<double>(chunks) / static_cast<double>(s.chunks));
-  Table table({"frame", "values", "bytes", "ratio", "step", "bound", "operands"});
+  Table table({"frame", "codec", "values", "bytes", "ratio", "step", "bound", "operands"});
   constexpr std::size_t shown = 20;
   for (std::size_t i = 0; i < std::min(shown, s.frames.size()); ++i) {
     const frame::Header& f = s.frames[i];
     const double ratio = static_cast<double>(f.count * size_of(f.grid.dtype)) / static_cast<double>(f.frame_bytes);
-    table.row({fmt::format("{}", i), fmt::format("{}", f.count), fmt::format("{}", f.frame_bytes),
-               fmt::format("{:.2f}", ratio), f.grid.lossless() ? "lossless" : fmt::format("{:g}", f.grid.step),
-               fmt::format("{:g}", f.grid.bound), fmt::format("{}", f.operands)});
+    table.row({fmt::format("{}", i), std::string(codec_name(f)), fmt::format("{}", f.count),
+               fmt::format("{}", f.frame_bytes), fmt::format("{:.2f}", ratio),
+               f.grid.lossless() ? "lossless" : fmt::format("{:g}", f.grid.step), fmt::format("{:g}", f.grid.bound),
+               fmt::format("{}", f.operands)});
   }
   fmt::print("\n{}", table.text());
   if (s.frames.size() > shown) fmt::print("({} more; --json lists all)\n", s.frames.size() - shown);

@@ -10,7 +10,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 
-COLOURS = {"slice": "#1f6f8b", "zfp": "#c97b3d", "lz4": "#8a8a8a", "zstd -1": "#5f5f5f"}
+COLOURS = {"slice": "#1f6f8b", "fzlight": "#4f9d69", "szx": "#93b85a", "zfp": "#c97b3d", "zfp-rate": "#e0ae84", "lz4": "#8a8a8a",
+           "lz4hc": "#b5b5b5", "zstd": "#5f5f5f"}
 
 
 def load(folder, name):
@@ -53,7 +54,7 @@ def codec_speed(folder, means):
     axes.axhline(1, color="black", linewidth=0.8, linestyle=":")
     axes.set_xticks(range(3), [label for _, label in operations])
     axes.set_ylabel("speed / memcpy, one core")
-    axes.set_title("Codec speed at 1e-3 of the range (lz4 and zstd lossless), geometric mean of f32 fields", fontsize=9)
+    axes.set_title("Codec speed at 1e-3 of the range (lz4, lz4hc and zstd lossless), geometric mean of f32 fields", fontsize=9)
     axes.legend(fontsize=8)
     save(figure, folder, "codec_speed.png")
 

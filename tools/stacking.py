@@ -56,7 +56,7 @@ def flavours(build):
         text = cache.read()
     for name in ("openmpi", "mpich"):
         launcher = re.search(rf"^LACONIC_MPIEXEC_{name}:[A-Z]+=(.+)$", text, re.MULTILINE)
-        if launcher and os.path.exists(os.path.join(build, "bin", f"laconic-stack-{name}")):
+        if launcher and os.path.exists(os.path.join(build, "bin", f"laconic-mpi-{name}")):
             found.append(Flavour(name, launcher.group(1)))
     return found
 

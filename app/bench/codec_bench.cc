@@ -4,7 +4,6 @@
 #include <cstring>
 #include <memory>
 
-#include "bench/rivals.h"
 #include "bench/timing.h"
 #include "frame/frame.h"
 #include "report/quality.h"
@@ -27,7 +26,8 @@ struct Workspace {
     x = {x_bytes.data(), x_bytes.size() / size_of(field.dtype), field.dtype};
     // Another operand of the same scene, moved a little, as the images of a stack are.
     y_bytes = tile(field, bytes, field.count > second_operand_shift ? second_operand_shift : 0);
-    frame_x.resize(frame::capacity(x.dtype, x.count));
+    // No frame of any codec is larger.
+    frame_x.resize(x.bytes() + x.bytes() / 50 + 64);
     frame_y.resize(frame_x.size());
     sum.resize(frame::sum_capacity(x.dtype, x.count));
   }
@@ -56,20 +56,32 @@ Grid grid_for(const LoadedField& f, const Bound& bound) {
   return make_grid(f.field.shape.dtype, bound.absolute_for(r.width()), r.max_abs());
 }
 
-CodecRow new_row(const LoadedField& f, const Bound& bound, std::size_t raw) {
+/// What a codec is given at a bound. A rate codec gets the ratio that slice reaches there: the same bytes, so that the
+/// errors can be compared.
+Grid grid_for(const Codec& codec, const LoadedField& f, const Bound& bound, Workspace& w) {
+  const Grid grid = grid_for(f, bound);
+  if (codec.promise() != Promise::rate) return laconic::grid_for(codec, grid);
+  const double ratio = static_cast<double>(w.x.bytes()) / static_cast<double>(frame::encode(w.x, grid, w.frame_x));
+  return rate_grid(grid.dtype, std::clamp(ratio, 1.0, 4.0 * static_cast<double>(size_of(grid.dtype))));
+}
+
+/// Encodes w.x, decodes it, and says what came of it.
+CodecRow new_row(const LoadedField& f, const Codec& codec, const Bound& bound, const Grid& grid, Workspace& w) {
   CodecRow row;
   row.field = f.field.name;
   row.dtype = name_of(f.field.shape.dtype);
   row.bound = bound.to_string();
-  row.raw_bytes = raw;
-  return row;
-}
-
-void judge(CodecRow& row, ConstArray original, ConstArray decoded, double bound, std::optional<double> fill) {
+  row.coder = &codec;
+  row.raw_bytes = w.x.bytes();
+  w.x_size = frame::encode(codec, w.x, grid, w.frame_x, 1, extents_of(f.field.shape.dims));
+  row.packed_bytes = w.x_size;
+  frame::decode(frame::Bytes(w.frame_x).first(w.x_size), w.out());
+  const double absolute = codec.promise() == Promise::lossless ? 0 : grid_for(f, bound).bound;
   Quality q;
-  compare(q, original, decoded, bound, fill);
+  compare(q, w.x, w.out(), absolute, f.field.fill);
   row.violations = q.violations;
-  row.error_over_bound = bound > 0 ? q.max_error / bound : 0;
+  row.error_over_bound = absolute > 0 ? q.max_error / absolute : 0;
+  return row;
 }
 
 void slice_tasks(Workspace& w, const Grid& grid, int threads, slice::Target target,
@@ -90,13 +102,8 @@ void bench_slice(const LoadedField& f, const Bound& bound, const CodecBenchOptio
                  bool in_cache, std::vector<CodecRow>& rows) {
   const Grid grid = grid_for(f, bound);
   w.y_size = frame::encode(w.y(), grid, w.frame_y);
-  w.x_size = frame::encode(w.x, grid, w.frame_x);
-  frame::decode(frame::Bytes(w.frame_x).first(w.x_size), w.out());
-  CodecRow base = new_row(f, bound, w.x.bytes());
-  base.codec = "slice";
+  CodecRow base = new_row(f, slice_codec(), bound, grid, w);
   base.in_cache = in_cache;
-  base.packed_bytes = w.x_size;
-  judge(base, w.x, w.out(), grid.bound, f.field.fill);
 
   std::vector<int> thread_counts{1};
   if (options.threads > 1 && !in_cache) thread_counts.push_back(options.threads);
@@ -123,21 +130,35 @@ void bench_slice(const LoadedField& f, const Bound& bound, const CodecBenchOptio
   }
 }
 
-void bench_rival(const LoadedField& f, const Bound& bound, double absolute, Workspace& w, std::unique_ptr<Rival> rival,
-                 std::vector<CodecRow>& rows) {
-  if (!rival) return;
-  CodecRow row = new_row(f, bound, w.x.bytes());
-  row.codec = rival->name();
-  // Rivals are slow and steady: a warm-up for the page faults, then one repetition.
+/// Much slower than memory, and steady: a warm-up for the page faults, then one repetition.
+bool is_slow(const Codec& codec) {
+  return codec.id() == CodecId::zfp || codec.id() == CodecId::zfp_rate || codec.id() == CodecId::lz4hc ||
+         codec.id() == CodecId::zstd;
+}
+
+void bench_other(const LoadedField& f, const Codec& codec, const Bound& bound, const CodecBenchOptions& options,
+                 Workspace& w, bool in_cache, std::vector<CodecRow>& rows) {
+  const Grid grid = grid_for(codec, f, bound, w);
+  const Extents extents = extents_of(f.field.shape.dims);
+  CodecRow row = new_row(f, codec, bound, grid, w);
+  row.in_cache = in_cache;
+  std::vector<int> thread_counts{1};
+  if (options.threads > 1 && !in_cache) thread_counts.push_back(options.threads);
+  std::vector<std::function<void()>> tasks{[&w] { std::memcpy(w.decoded.data(), w.x.data, w.x.bytes()); }};
+  for (const int threads : thread_counts) {
+    tasks.emplace_back([&, threads] { w.x_size = frame::encode(codec, w.x, grid, w.frame_x, threads, extents); });
+    tasks.emplace_back([&, threads] { frame::decode(frame::Bytes(w.frame_x).first(w.x_size), w.out(), threads); });
+  }
+  const bool slow = is_slow(codec);
   const std::vector<double> seconds =
-      time_interleaved({[&w] { std::memcpy(w.decoded.data(), w.x.data, w.x.bytes()); },
-                        [&] { row.packed_bytes = rival->compress(); }, [&] { rival->decompress(); }},
-                       1);
+      time_interleaved(tasks, slow ? 1 : options.repetitions, in_cache && !slow ? 20 : 1);
   row.copy = seconds[0];
-  row.encode = seconds[1];
-  row.decode = seconds[2];
-  judge(row, w.x, rival->decoded(), rival->lossy() ? absolute : 0, f.field.fill);
-  rows.push_back(row);
+  for (std::size_t i = 0; i < thread_counts.size(); ++i) {
+    row.threads = thread_counts[i];
+    row.encode = seconds[1 + 2 * i];
+    row.decode = seconds[2 + 2 * i];
+    rows.push_back(row);
+  }
 }
 
 }  // namespace
@@ -148,37 +169,36 @@ std::vector<CodecRow> bench_field(const LoadedField& field, const std::vector<Bo
   Workspace large(field.array(), options.bytes);
   std::unique_ptr<Workspace> small;
   if (options.cache_bytes > 0) small = std::make_unique<Workspace>(field.array(), options.cache_bytes);
-  int order = 0;
-  for (const Bound& bound : bounds) {
+  const auto measure = [&](const Codec& codec, const Bound& bound, int order) {
+    if (!codec.takes(field.field.shape.dtype)) return;
     const std::size_t first = rows.size();
-    bench_slice(field, bound, options, large, false, rows);
-    if (small) bench_slice(field, bound, options, *small, true, rows);
-    if (options.rivals) {
-      const double absolute = grid_for(field, bound).bound;
-      bench_rival(field, bound, absolute, large, make_zfp(large.x, field.field.shape.dims, absolute), rows);
+    for (const bool in_cache : {false, true}) {
+      if (in_cache && (!small || is_slow(codec))) continue;
+      Workspace& w = in_cache ? *small : large;
+      if (codec.id() == CodecId::slice) {
+        bench_slice(field, bound, options, w, in_cache, rows);
+      } else {
+        bench_other(field, codec, bound, options, w, in_cache, rows);
+      }
     }
     for (std::size_t i = first; i < rows.size(); ++i) rows[i].bound_order = order;
+  };
+  int order = 0;
+  for (const Bound& bound : bounds) {
+    for (const Codec* codec : options.codecs)
+      if (codec->promise() != Promise::lossless) measure(*codec, bound, order);
     ++order;
     step();
   }
-  const std::size_t lossless = rows.size();
-  if (options.rivals) {
-    bench_rival(field, Bound{}, 0, large, make_lz4(large.x), rows);
-    bench_rival(field, Bound{}, 0, large, make_zstd(large.x, 1), rows);
-  }
-  for (std::size_t i = lossless; i < rows.size(); ++i) rows[i].bound_order = order;
+  for (const Codec* codec : options.codecs)
+    if (codec->promise() == Promise::lossless) measure(*codec, Bound{}, order);
   return rows;
 }
 
-CodecRow ratio_of_field(const LoadedField& field, const Bound& bound) {
+std::optional<CodecRow> ratio_of_field(const LoadedField& field, const Bound& bound, const Codec& codec) {
+  if (!codec.takes(field.field.shape.dtype)) return std::nullopt;
   Workspace w(field.array(), field.bytes.size());
-  const Grid grid = grid_for(field, bound);
-  CodecRow row = new_row(field, bound, w.x.bytes());
-  row.codec = "slice";
-  row.packed_bytes = frame::encode(w.x, grid, w.frame_x);
-  frame::decode(frame::Bytes(w.frame_x).first(row.packed_bytes), w.out());
-  judge(row, w.x, w.out(), grid.bound, field.field.fill);
-  return row;
+  return new_row(field, codec, bound, grid_for(codec, field, bound, w), w);
 }
 
 }  // namespace laconic::app

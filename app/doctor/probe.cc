@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "bench/dataset.h"
+#include "codec/codec.h"
 #include "codec/slice/target.h"
 #include "exit_code.h"
 
@@ -80,6 +81,18 @@ void examine_processor(std::vector<Finding>& out) {
   out.push_back({"processor", "cores", true, fmt::format("{}", std::thread::hardware_concurrency()), ""});
 }
 
+void examine_codecs(std::vector<Finding>& out) {
+  std::string built;
+  std::string absent;
+  for (const Codec* c : all_codecs()) {
+    std::string& names = c->available() ? built : absent;
+    names += fmt::format("{}{}", names.empty() ? "" : " ", c->name());
+  }
+  out.push_back({"library", "codecs", absent.empty(),
+                 absent.empty() ? built : fmt::format("{}; not built in: {}", built, absent),
+                 absent.empty() ? "" : "apt-get install libzfp-dev liblz4-dev libzstd-dev, configure and build again"});
+}
+
 void examine_mpi(std::vector<Finding>& out) {
   struct Launcher {
     const char* what;
@@ -105,12 +118,13 @@ void examine_mpi(std::vector<Finding>& out) {
     if (!any) out.push_back({"MPI", l.what, false, "programs of this MPI cannot be run", l.remedy});
   }
   for (const char* flavour : {"openmpi", "mpich"}) {
-    const fs::path helper = fs::path(executable_folder()) / (std::string("laconic-stack-") + flavour);
+    const fs::path helper = fs::path(executable_folder()) / (std::string("laconic-mpi-") + flavour);
     std::error_code ignored;
     const bool there = fs::exists(helper, ignored);
-    out.push_back({"MPI", std::string("laconic stack for ") + flavour, there,
-                   there ? helper.string() : "laconic stack runs its ranks as threads instead",
-                   there ? "" : "install that MPI's development files and build again"});
+    out.push_back(
+        {"MPI", std::string("laconic stack and bench for ") + flavour, there,
+         there ? helper.string() : "laconic stack runs its ranks as threads instead; collectives cannot be measured",
+         there ? "" : "install that MPI's development files and build again"});
   }
 }
 
@@ -163,6 +177,7 @@ std::string find_program(const std::string& name) {
 std::vector<Finding> examine_machine() {
   std::vector<Finding> out;
   examine_processor(out);
+  examine_codecs(out);
   examine_mpi(out);
   examine_cluster(out);
   examine_rest(out);

@@ -47,4 +47,9 @@ std::string to_string(const Dims& dims) {
   return text;
 }
 
+Extents extents_of(const Dims& dims) {
+  if (dims.size() < 2) return {};
+  return {static_cast<std::size_t>(dims.back()), dims.size() > 2 ? static_cast<std::size_t>(dims[dims.size() - 2]) : 0};
+}
+
 }  // namespace laconic::app

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "codec/codec.h"
 #include "core/dtype.h"
 
 namespace laconic::app {
@@ -29,5 +30,8 @@ std::uint64_t count_of(const Shape& shape, const std::string& file);
 Dims parse_dims(std::string_view text);
 /// "12x200x400"; "scalar" for no extents.
 std::string to_string(const Dims& dims);
+
+/// The two fastest axes, for codecs that look across rows.
+Extents extents_of(const Dims& dims);
 
 }  // namespace laconic::app

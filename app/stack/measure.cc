@@ -1,102 +1,19 @@
 #include "stack/measure.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <limits>
 
-#include "bench/timing.h"
+#include "bench/meter.h"
+#include "bench/over_ranks.h"
 #include "collective/allreduce.h"
 #include "exit_code.h"
 
 namespace laconic::app {
 namespace {
-
-template <class T>
-std::vector<T> gather(Transport& t, const T& mine) {
-  std::vector<T> all(static_cast<std::size_t>(t.size()));
-  t.allgather_small({reinterpret_cast<const std::uint8_t*>(&mine), sizeof(T)},
-                    {reinterpret_cast<std::uint8_t*>(all.data()), all.size() * sizeof(T)});
-  return all;
-}
-
-double sum_over(Transport& t, double mine) {
-  double sum = 0;
-  for (const double v : gather(t, mine)) sum += v;
-  return sum;
-}
-
-double max_over(Transport& t, double mine) {
-  const auto all = gather(t, mine);
-  return *std::max_element(all.begin(), all.end());
-}
-
-/// Bytes that this host has sent through the interface so far.
-double sent_through(const std::string& interface) {
-  std::ifstream table("/proc/net/dev");
-  std::string line;
-  while (std::getline(table, line)) {
-    const std::size_t colon = line.find(':');
-    if (colon == std::string::npos) continue;
-    const std::size_t begin = line.find_first_not_of(' ');
-    if (line.substr(begin, colon - begin) != interface) continue;
-    std::array<double, 9> fields{};
-    const char* p = line.c_str() + colon + 1;
-    for (double& f : fields) {
-      char* end = nullptr;
-      f = std::strtod(p, &end);
-      p = end;
-    }
-    return fields[8];  // eight fields of receiving come first
-  }
-  throw Failure(Exit::usage, fmt::format("--wire {}: this host has no such network interface", interface));
-}
-
-/// True on the one rank that speaks for its host: several ranks of a host share its interface.
-bool speaks_for_host(Transport& t) {
-  using Name = std::array<char, 64>;
-  Name mine{};
-  ::gethostname(mine.data(), mine.size() - 1);
-  const auto all = gather(t, mine);
-  return std::find(all.begin(), all.end(), mine) - all.begin() == t.rank();
-}
-
-/// Time and bytes of one side, collected call by call.
-class Meter {
- public:
-  Meter(Transport& t, std::string interface) : t_(t), interface_(std::move(interface)) {
-    counts_wire_ = !interface_.empty() && speaks_for_host(t);
-  }
-  void call(const std::function<void()>& f, bool keep) {
-    gather(t_, std::uint8_t{0});  // all ranks begin together
-    const double before = counts_wire_ ? sent_through(interface_) : 0;
-    const double mine = time_once(f);
-    const double slowest = max_over(t_, mine);
-    const double bytes = sum_over(t_, counts_wire_ ? sent_through(interface_) - before : 0);
-    if (!keep) return;
-    seconds_.push_back(slowest);
-    bytes_.push_back(bytes);
-  }
-  void finish(Side& side) const {
-    side.seconds = median(seconds_);
-    side.fastest = *std::min_element(seconds_.begin(), seconds_.end());
-    side.slowest = *std::max_element(seconds_.begin(), seconds_.end());
-    side.wire_bytes = median(bytes_);
-  }
-
- private:
-  Transport& t_;
-  std::string interface_;
-  bool counts_wire_ = false;
-  std::vector<double> seconds_, bytes_;
-};
 
 /// Half a unit in the last place of the result type at x.
 template <class T>
@@ -133,12 +50,6 @@ Quality judge(const ImageSet& set, const Mosaic& mosaic, const T* result, const 
   }
   if (q.compared == 0) q.min = q.max = 0;
   return q;
-}
-
-bool identical_everywhere(Transport& t, const std::vector<std::uint8_t>& bytes) {
-  const auto crc = static_cast<std::uint32_t>(::crc32_z(0, bytes.data(), bytes.size()));
-  const auto all = gather(t, crc);
-  return std::all_of(all.begin(), all.end(), [&](std::uint32_t c) { return c == all[0]; });
 }
 
 /// The experiment of one rank, in steps.
@@ -183,8 +94,15 @@ class Experiment {
           },
           r >= 0);
     }
-    plain.finish(result_.plain);
-    laconic.finish(result_.laconic);
+    keep(plain, result_.plain);
+    keep(laconic, result_.laconic);
+  }
+
+  static void keep(const Meter& meter, Side& side) {
+    side.seconds = meter.seconds();
+    side.fastest = meter.fastest();
+    side.slowest = meter.slowest();
+    side.wire_bytes = meter.wire_bytes();
   }
 
   void describe() {

@@ -60,6 +60,37 @@ class RoundTrips(CommandTest):
                 self.run_laconic("decompress", f"x_7x100.{dtype}.lcz", "-o", "y.npy", "-f")
                 self.assertEqual(self.read("y.npy")[128:], self.read(f"x_7x100.{dtype}"))
 
+    def test_every_codec(self):
+        known = {f["detail"] for f in self.json("doctor")["findings"] if f["what"] == "codecs"}.pop()
+        absent = known.partition("not built in:")[2].split()
+        values = wave(5000)
+        self.write("x_50x100.f32", floats(values))
+        for codec, bound in {"slice": "1e-3rel", "szx": "1e-3rel", "fzlight": "1e-3rel", "zfp": "1e-3rel", "lz4": "1e-3rel",
+                             "lz4hc": "lossless", "zstd": "lossless", "zfp-rate": "2x"}.items():
+            with self.subTest(codec):
+                if codec in absent:
+                    _, why = self.run_laconic("compress", "x_50x100.f32", "--codec", codec, "-b", bound, code=2)
+                    self.assertRegex(why, "install lib")
+                    continue
+                report = self.json("compress", "x_50x100.f32", "--codec", codec, "-b", bound, "--verify", "-f", "-o", "y.lcz")
+                self.assertEqual(report["codec"], codec)
+                self.assertEqual(report["verified"]["violations"], 0)
+                inspected = self.json("inspect", "y.lcz")
+                self.assertEqual({f["codec"] for f in inspected["frames"]}, {codec})
+                self.assertIn(codec, self.run_laconic("inspect", "y.lcz")[0])
+                self.run_laconic("decompress", "y.lcz", "-o", "y.f32", "-f")
+                decoded = struct.unpack("<5000f", self.read("y.f32"))
+                worst = max(abs(a - b) for a, b in zip(struct.unpack("<5000f", self.read("x_50x100.f32")), decoded))
+                self.assertLessEqual(worst, report["absolute_bound"] if codec != "zfp-rate" else 0.1)
+
+    def test_codecs_that_do_not_fit(self):
+        self.write("x.f32", floats(wave(100)))
+        self.write("x.i32", struct.pack("<100i", *range(100)))
+        self.run_laconic("compress", "x.f32", "--codec", "gzip", code=2)
+        for arguments in (["x.i32", "--codec", "szx"], ["x.f32", "-b", "4x"], ["x.f32", "--codec", "zfp-rate"]):
+            _, why = self.run_laconic("compress", *arguments, code=2)
+            self.assertRegex(why, "codec|bound")
+
     def test_bf16_stays_raw(self):
         self.write("x.bf16", struct.pack("<100H", *(0x3F80 + i for i in range(100))))
         self.run_laconic("compress", "x.bf16", "-b", "0.01", "--verify")

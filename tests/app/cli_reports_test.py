@@ -12,28 +12,30 @@ from cli_support import CommandTest, floats, npy, wave
 class BenchCodec(CommandTest):
     def test_ratio_of_files(self):
         self.write("x_50x100.f32", floats(wave(5000)))
-        report = self.json("bench", "codec", "x_50x100.f32", "--ratio", "-b", "1e-2rel,1e-4rel")
-        self.assertEqual(len(report["rows"]), 2)
-        coarse, fine = report["rows"]
-        self.assertGreater(coarse["ratio"], fine["ratio"])
-        self.assertEqual(coarse["violations"] + fine["violations"], 0)
+        report = self.json("bench", "codec", "x_50x100.f32", "--ratio", "-b", "1e-2rel,1e-4rel", "--codec", "slice,szx")
+        self.assertEqual([r["codec"] for r in report["rows"]], ["slice", "slice", "szx", "szx"])
+        for coarse, fine in (report["rows"][:2], report["rows"][2:]):
+            self.assertGreater(coarse["ratio"], fine["ratio"])
+            self.assertEqual(coarse["violations"] + fine["violations"], 0)
 
-    def test_speeds_and_rivals(self):
+    def test_speeds_of_all_codecs(self):
         self.write("x_50x100.f32", floats(wave(5000)))
         report = self.json("bench", "codec", "x_50x100.f32", "--size", "64k", "-b", "1e-3rel", "--repetitions", "1", "-t", "2")
         codecs = {(r["codec"], r["threads"], r["in_cache"]) for r in report["rows"]}
-        self.assertEqual(codecs, {("slice", 1, False), ("slice", 2, False), ("slice", 1, True), ("zfp", 1, False),
-                                  ("lz4", 1, False), ("zstd -1", 1, False)})
+        always = {(codec, threads, False) for codec in ("slice", "szx", "fzlight") for threads in (1, 2)}
+        always |= {(codec, 1, True) for codec in ("slice", "szx", "fzlight")}
+        self.assertLessEqual(always, codecs)  # the others are there where their libraries were
         for row in report["rows"]:
             self.assertGreater(row["versus_memcpy"]["encode"], 0)
             self.assertGreater(row["ratio"], 0)
-            self.assertEqual(row["violations"], 0, row["codec"])
+            if row["codec"] != "zfp-rate":
+                self.assertEqual(row["violations"], 0, row["codec"])
 
     def test_text_tables(self):
         self.write("x.f32", floats(wave(5000)))
         text, _ = self.run_laconic("bench", "codec", "x.f32", "--size", "32k", "--repetitions", "1", "--target", "scalar",
                                    "--per-field")
-        for word in ("compress", "decompress", "add", "zfp", "lz4", "zstd", "scalar", "memcpy"):
+        for word in ("compress", "decompress", "add", "szx", "fzlight", "scalar", "memcpy"):
             self.assertIn(word, text)
 
     def test_samples_from_a_folder(self):
@@ -46,12 +48,20 @@ class BenchCodec(CommandTest):
     def test_failures(self):
         self.write("x.f32", floats(wave(100)))
         self.run_laconic("bench", "codec", "x.f32", "--target", "mmx", code=2)
+        self.run_laconic("bench", "codec", "x.f32", "--codec", "gzip", code=2)
         self.run_laconic("bench", "codec", "x.f32", "--repetitions", "0", code=2)
         self.run_laconic("bench", "codec", "x.f32", "--size", "many", code=2)
         self.run_laconic("bench", "codec", "absent.f32", code=3)
         self.run_laconic("bench", "codec", "--data", self.folder, code=3)
         self.write("MANIFEST.json", b'{"files": [{"name": "a"}]}')
         self.run_laconic("bench", "codec", "--data", self.folder, code=4)
+
+
+class BenchCollective(CommandTest):
+    def test_failures(self):
+        _, said = self.run_laconic("bench", "allgather", code=2)
+        self.assertIn("mpiexec", said)
+        self.run_laconic("bench", "allsum", code=2)
 
 
 class Stack(CommandTest):

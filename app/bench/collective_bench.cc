@@ -1,0 +1,196 @@
+#include "bench/collective_bench.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "bench/collective_work.h"
+#include "bench/meter.h"
+#include "bench/over_ranks.h"
+#include "bench/timing.h"
+#include "exit_code.h"
+#include "report/quality.h"
+
+namespace laconic::app {
+namespace {
+
+/// Automatic segments are not larger.
+constexpr double most_segment_bytes = 1 << 20;
+
+Options options_of(const Mode& mode, const Bound& bound) {
+  Options o;
+  o.bound = bound;
+  o.codec = mode.codec;
+  o.framework = mode.framework;
+  o.threads = mode.threads;
+  return o;
+}
+
+/// One mode at one size: what it does, and what is known of it so far.
+class Runner {
+ public:
+  Runner(const Mode& mode, const Bound& bound, CollectiveWork& work, Communicator& comm, const PlainMpi& plain,
+         Collective collective, const std::string& interface)
+      : mode_(mode),
+        options_(options_of(mode, bound)),
+        work_(work),
+        comm_(comm),
+        plain_(plain),
+        collective_(collective),
+        meter_(comm.transport(), interface) {}
+
+  /// Warms up, and looks at every element of the result. `bound`: the one that plain MPI is held against.
+  void check(double bound) {
+    work_.spoil();
+    call(false);
+    Transport& t = comm_.transport();
+    result_.promised = !mode_.plain && std::isfinite(report_.result_bound);
+    const Verdict verdict = work_.judge(result_.promised ? report_.result_bound : bound);
+    result_.max_error = max_over(t, verdict.max_error);
+    result_.violations = sum_over(t, static_cast<double>(verdict.violations));
+    if (work_.same_everywhere()) result_.identical = identical_everywhere(t, work_.result());
+  }
+
+  void measure() {
+    call(true);
+    parts_.push_back(report_.stats);
+    scratch_ = std::max(scratch_, report_.scratch_bytes);
+  }
+
+  ModeResult finish() {
+    Transport& t = comm_.transport();
+    result_.name = mode_.name == "cprp2p" ? fmt::format("cprp2p {}", find_codec(mode_.codec)->name()) : mode_.name;
+    if (!mode_.plain && mode_.threads > 1) result_.name += fmt::format(" {} threads", mode_.threads);
+    result_.seconds = meter_.seconds();
+    result_.fastest = meter_.fastest();
+    result_.slowest = meter_.slowest();
+    result_.wire_bytes = meter_.wire_bytes();
+    if (mode_.plain) return result_;
+    result_.sent_bytes = sum_over(t, static_cast<double>(report_.stats.wire_bytes));
+    result_.original_bytes = sum_over(t, static_cast<double>(report_.stats.original_bytes));
+    result_.codec = mean_of(&Stats::codec_seconds);
+    result_.wire = mean_of(&Stats::wire_seconds);
+    result_.compute = mean_of(&Stats::compute_seconds);
+    result_.other = mean_of(&Stats::other_seconds);
+    result_.scratch_bytes = max_over(t, static_cast<double>(scratch_));
+    const auto message = static_cast<double>(work_.message_bytes());
+    result_.scratch_allowance = 2 * message / result_.ratio() + 4 * std::min(message, most_segment_bytes);
+    return result_;
+  }
+
+ private:
+  void call(bool keep) {
+    work_.prepare();
+    const auto run = [&] {
+      if (mode_.plain) {
+        plain_.run(collective_, work_.send(), work_.recv());
+      } else {
+        report_ = work_.run(comm_, options_);
+      }
+    };
+    meter_.call(run, keep);
+  }
+
+  /// Median over the repetitions, mean over the ranks.
+  double mean_of(double Stats::*part) {
+    std::vector<double> seconds;
+    seconds.reserve(parts_.size());
+    for (const Stats& s : parts_) seconds.push_back(s.*part);
+    return sum_over(comm_.transport(), median(std::move(seconds))) / comm_.size();
+  }
+
+  const Mode& mode_;
+  Options options_;
+  CollectiveWork& work_;
+  Communicator& comm_;
+  const PlainMpi& plain_;
+  Collective collective_;
+  Meter meter_;
+  Report report_;
+  std::vector<Stats> parts_;
+  std::uint64_t scratch_ = 0;
+  ModeResult result_;
+};
+
+/// The range that a relative bound refers to: of what all ranks bring.
+Range common_range(Transport& t, CollectiveWork& work) {
+  work.prepare();
+  Range all;
+  for (const Range& r : gather_over(t, scan(work.send().count > 0 ? work.send() : ConstArray(work.recv()))))
+    all = merge(all, r);
+  return all;
+}
+
+/// Values that mark missing data are not part of the range that a relative bound refers to.
+Bound without_fill(const Bound& bound, const LoadedField& field) {
+  if (!field.field.fill || !bound.needs_range()) return bound;
+  const double width = scan_without(field.array(), field.field.fill, false).width();
+  return {BoundKind::absolute, bound.scope, bound.absolute_for(width)};
+}
+
+/// Before anything is measured: whether each codec has a use for the bound.
+void require_bound(const std::vector<Mode>& modes, const Bound& bound, const LoadedField& field) {
+  for (const Mode& mode : modes) {
+    if (mode.plain) continue;
+    try {
+      static_cast<void>(grid_for(*find_codec(mode.codec), field.field.shape.dtype, bound, scan(field.array())));
+    } catch (const Error& e) {
+      throw Failure(Exit::usage, fmt::format("--bound {} in mode {}: {}", bound.to_string(), mode.name, e.what()));
+    }
+  }
+}
+
+SizeResult measure_size(const CollectiveOptions& options, const std::vector<Mode>& modes, const Bound& bound,
+                        CollectiveWork& work, Communicator& comm, const PlainMpi& plain) {
+  SizeResult result;
+  result.operand_bytes = work.operand_bytes();
+  const double width = common_range(comm.transport(), work).width();
+  result.absolute_bound = bound.kind == BoundKind::ratio ? HUGE_VAL : bound.absolute_for(width);
+  std::vector<Runner> runners;
+  runners.reserve(modes.size());
+  for (const Mode& mode : modes)
+    runners.emplace_back(mode, bound, work, comm, plain, options.collective, options.interface);
+  for (Runner& r : runners) r.check(result.absolute_bound);
+  for (int repetition = 0; repetition < options.repetitions; ++repetition)
+    for (Runner& r : runners) r.measure();
+  for (Runner& r : runners) result.modes.push_back(r.finish());
+  return result;
+}
+
+}  // namespace
+
+double SizeResult::speedup(const ModeResult& mode) const {
+  for (const ModeResult& m : modes)
+    if (m.name == "plain") return m.seconds / mode.seconds;
+  return 0;
+}
+
+CollectiveResult measure_collective(const CollectiveOptions& options, Communicator& comm, const PlainMpi& plain) {
+  if (options.repetitions < 1 || options.repetitions > 10000)
+    throw Failure(Exit::usage, fmt::format("--repetitions {} is not between 1 and 10000", options.repetitions));
+  const std::vector<Mode> modes = chosen_modes(options);
+  std::vector<std::size_t> sizes;
+  for (const std::string& text : options.sizes) sizes.push_back(parse_size(text));
+  const Bound asked = Bound::parse(options.bound);
+  const LoadedField field = load_data(options);
+  const Bound bound = without_fill(asked, field);
+  require_bound(modes, bound, field);
+
+  CollectiveResult result;
+  result.collective = options.collective;
+  result.field = field.field.name;
+  result.dtype = name_of(field.field.shape.dtype);
+  result.bound = asked.to_string();
+  result.mpi = plain.name;
+  result.ranks = comm.size();
+  result.repetitions = options.repetitions;
+  result.counts_wire = !options.interface.empty();
+  for (const std::size_t bytes : sizes) {
+    CollectiveWork work(options.collective, field, bytes, comm.rank(), comm.size());
+    result.sizes.push_back(measure_size(options, modes, bound, work, comm, plain));
+  }
+  return result;
+}
+
+}  // namespace laconic::app

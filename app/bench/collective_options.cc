@@ -1,0 +1,130 @@
+#include "bench/collective_options.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "exit_code.h"
+
+namespace laconic::app {
+namespace {
+
+struct Command {
+  Collective collective;
+  const char* help;
+};
+
+constexpr std::array<Command, 8> commands{{
+    {Collective::allreduce, "Every rank gets the sum of all ranks' arrays"},
+    {Collective::allgather, "Every rank gets all ranks' arrays"},
+    {Collective::bcast, "Every rank gets rank 0's array"},
+    {Collective::scatter, "Every rank gets its share of rank 0's array"},
+    {Collective::gather, "Rank 0 gets all ranks' arrays"},
+    {Collective::reduce_scatter, "Every rank gets its share of the sum"},
+    {Collective::alltoall, "Every rank has a block for every rank"},
+    {Collective::reduce, "Rank 0 gets the sum of all ranks' arrays"},
+}};
+
+/// Throws for a codec that is unknown, or was not built in.
+const Codec& usable_codec(const std::string& name) {
+  const Codec& codec = find_codec(name);
+  if (!codec.available())
+    throw Failure(
+        Exit::usage,
+        fmt::format("--codec {}: its library was not there when Laconic was built; see laconic doctor", name));
+  return codec;
+}
+
+Field sample_field(const CollectiveOptions& options) {
+  std::string known;
+  for (Field& f : list_fields(find_data_folder(options.data))) {
+    if (f.name == options.field) return std::move(f);
+    known += " " + f.name;
+  }
+  throw Failure(Exit::no_input,
+                fmt::format("--field {}: no such field among the samples; there are:{}", options.field, known));
+}
+
+}  // namespace
+
+void CollectiveOptions::add_to(CLI::App& c) {
+  c.add_option("file", file, "Array file, f32 or f64 (default: a sample field)");
+  hint.add_to(c);
+  c.add_option("--field", field, "Sample field")->capture_default_str();
+  c.add_option("--data", data, "Folder with sample fields and MANIFEST.json");
+  c.add_option("--size", sizes, "Bytes of a rank's operand, such as 64KiB,64MiB; the data are repeated or cut to them")
+      ->capture_default_str()
+      ->delimiter(',');
+  c.add_option("-b,--bound", bound, "Bound on every value of the result")->capture_default_str();
+  c.add_option("--codec", codecs, "Codecs of the mode cprp2p")->capture_default_str()->delimiter(',');
+  c.add_option("--modes", modes,
+               "What takes turns: plain (the MPI's own), cprp2p (every message compressed), ccoll (szx, step by step), "
+               "zccl (fzlight, step by step), zccl-mt (the same by --threads), laconic (on the grid)")
+      ->capture_default_str()
+      ->delimiter(',');
+  c.add_option("-t,--threads", threads, "Codec threads of a rank in cprp2p, zccl-mt and laconic")
+      ->capture_default_str();
+  c.add_option("--repetitions", repetitions, "Repetitions; the median is reported")->capture_default_str();
+  c.add_option("--wire", interface, "Count the bytes that cross this network interface, such as eth0");
+}
+
+void add_collective_benches(CLI::App& bench, const std::function<void(const CollectiveOptions&)>& chosen) {
+  for (const Command& command : commands) {
+    auto options = std::make_shared<CollectiveOptions>();
+    options->collective = command.collective;
+    CLI::App* c = bench.add_subcommand(name_of(command.collective),
+                                       fmt::format("{}: plain MPI, published designs, Laconic", command.help));
+    c->fallthrough();
+    options->add_to(*c);
+    c->callback([chosen, options] { chosen(*options); });
+  }
+}
+
+std::vector<Mode> chosen_modes(const CollectiveOptions& options) {
+  const int threads = checked_threads(options.threads);
+  std::vector<Mode> modes;
+  for (const std::string& name : options.modes) {
+    if (std::count(options.modes.begin(), options.modes.end(), name) > 1)
+      throw Failure(Exit::usage, fmt::format("--modes names {} twice", name));
+    if (name == "plain") {
+      modes.push_back({name, true});
+    } else if (name == "cprp2p") {
+      for (const std::string& codec : options.codecs)
+        modes.push_back({name, false, usable_codec(codec).id(), Framework::point_to_point, threads});
+    } else if (name == "ccoll") {
+      modes.push_back({name, false, CodecId::szx, Framework::stepwise, 1});
+    } else if (name == "zccl") {
+      modes.push_back({name, false, CodecId::fzlight, Framework::stepwise, 1});
+    } else if (name == "zccl-mt") {
+      if (threads == 1)
+        throw Failure(Exit::usage, "--modes zccl-mt is zccl by several threads: give --threads 2 or more");
+      modes.push_back({name, false, CodecId::fzlight, Framework::stepwise, threads});
+    } else if (name == "laconic") {
+      modes.push_back({name, false, CodecId::slice, Framework::automatic, threads});
+    } else {
+      throw Failure(Exit::usage,
+                    fmt::format("--modes '{}': there are plain, cprp2p, ccoll, zccl, zccl-mt and laconic", name));
+    }
+  }
+  return modes;
+}
+
+LoadedField load_data(const CollectiveOptions& options) {
+  Field field;
+  if (options.file.empty()) {
+    field = sample_field(options);
+  } else {
+    const ArrayReader in(options.file, options.hint.hint());
+    field = {options.file, options.file, in.shape(), std::nullopt, {}};
+  }
+  const DType dtype = field.shape.dtype;
+  if (dtype != DType::f32 && dtype != DType::f64)
+    throw Failure(Exit::bad_data,
+                  fmt::format("{} holds {}; a collective is measured with f32 or f64", field.name, name_of(dtype)));
+  if (count_of(field.shape, field.path) == 0) throw Failure(Exit::bad_data, fmt::format("{} is empty", field.name));
+  return load(field);
+}
+
+}  // namespace laconic::app

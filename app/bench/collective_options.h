@@ -1,0 +1,51 @@
+// The options of `laconic bench allreduce`, `... bcast` and so on: what is measured, and on which data.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "arguments.h"
+#include "bench/dataset.h"
+#include "collective/metadata.h"
+#include "collective/options.h"
+
+namespace laconic::app {
+
+/// One of the things that take turns.
+struct Mode {
+  std::string name;    ///< as in --modes: plain, cprp2p, ccoll, zccl, zccl-mt, laconic
+  bool plain = false;  ///< the MPI library's own collective; the rest does not matter then
+  CodecId codec = CodecId::slice;
+  Framework framework = Framework::automatic;
+  int threads = 1;
+};
+
+struct CollectiveOptions {
+  Collective collective = Collective::allreduce;
+  std::string file;
+  HintOptions hint;
+  std::string field = "wave_computed_marmousi_rtm_shots";
+  std::string data;
+  std::vector<std::string> sizes{"64MiB"};
+  std::string bound = "1e-3rel";
+  std::vector<std::string> codecs{"fzlight"};
+  std::vector<std::string> modes{"plain", "cprp2p", "ccoll", "zccl", "laconic"};
+  int threads = 1;
+  int repetitions = 5;
+  std::string interface;  ///< counts the bytes on the wire; empty: not counted
+
+  void add_to(CLI::App& command);
+};
+
+/// Adds a command for each collective to `bench`; `chosen` is called with the options of the one on the command line.
+void add_collective_benches(CLI::App& bench, const std::function<void(const CollectiveOptions&)>& chosen);
+
+/// What takes turns, in the order of --modes; cprp2p once for each codec. Throws Failure(usage).
+std::vector<Mode> chosen_modes(const CollectiveOptions& options);
+
+/// The data: the file, or the sample field. Throws Failure(bad_data) when it is empty or neither f32 nor f64.
+LoadedField load_data(const CollectiveOptions& options);
+
+}  // namespace laconic::app

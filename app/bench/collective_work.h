@@ -1,0 +1,66 @@
+// One rank's buffers of one collective: what it brings, where the result comes, and what that should be.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bench/dataset.h"
+#include "collective/communicator.h"
+#include "collective/metadata.h"
+
+namespace laconic::app {
+
+/// How far a result is from the exact one. Of one rank.
+struct Verdict {
+  double max_error = 0;          ///< over values whose exact result is finite
+  std::uint64_t violations = 0;  ///< off by more than the bound + half a unit in the last place, or not finite
+                                 ///< where the exact result is, or the reverse
+};
+
+/// Rank r's operand is the field, repeated, from value 4099 r on: every rank knows what the others bring, and no two
+/// bring the same. Root is rank 0, reductions are sums.
+class CollectiveWork {
+ public:
+  /// bytes: of one rank's operand, which is what it brings to an allreduce, reduce, reduce_scatter, allgather, gather
+  /// or alltoall, and what it gets from a bcast or a scatter; rounded down to whole shares where ranks get shares, and
+  /// up to one value a rank. The field must outlive this.
+  CollectiveWork(Collective collective, const LoadedField& field, std::size_t bytes, int rank, int ranks);
+
+  [[nodiscard]] ConstArray send() const { return {send_.data(), send_.size() / element_, dtype_}; }
+  [[nodiscard]] MutArray recv() { return {recv_.data(), recv_.size() / element_, dtype_}; }
+  [[nodiscard]] const std::vector<std::uint8_t>& result() const { return recv_; }
+  [[nodiscard]] std::size_t operand_bytes() const { return count_ * element_; }
+  /// The largest array of the call, on any rank.
+  [[nodiscard]] std::size_t message_bytes() const;
+  /// Every rank gets the same.
+  [[nodiscard]] bool same_everywhere() const;
+
+  /// To be called before the collective, every time: what is sent from recv() is put there.
+  void prepare();
+  /// Fills recv() with NaN: values that nobody writes are then found.
+  void spoil();
+  Report run(Communicator& comm, const Options& options);
+  [[nodiscard]] Verdict judge(double bound) const;
+
+ private:
+  // `count` values of the result from `first` on are one rank's, or the sum of all ranks', from `source` on.
+  struct Piece {
+    std::size_t first, count, source;
+    int rank;  // -1: the sum
+  };
+
+  [[nodiscard]] std::vector<Piece> pieces() const;
+  void copy_operand(int rank, std::size_t first, std::size_t count, std::uint8_t* out) const;
+  template <class T>
+  void judge_piece(const Piece& piece, double bound, Verdict& verdict) const;
+
+  Collective collective_;
+  const LoadedField& field_;
+  DType dtype_;
+  std::size_t element_;
+  int rank_, ranks_;
+  std::size_t count_;  // of an operand
+  std::vector<std::uint8_t> send_, recv_;
+};
+
+}  // namespace laconic::app

@@ -1,0 +1,37 @@
+#include "launcher.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "doctor/probe.h"
+#include "exit_code.h"
+
+namespace laconic::app {
+namespace {
+
+/// The MPI that started this process: "openmpi", "mpich", or empty.
+std::string launcher_flavour() {
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) return "openmpi";
+  if (std::getenv("PMI_RANK") != nullptr || std::getenv("PMI_SIZE") != nullptr) return "mpich";
+  return "";
+}
+
+}  // namespace
+
+void become_mpi_program(char** arguments) {
+  const std::string flavour = launcher_flavour();
+  if (flavour.empty()) return;
+  const std::string helper = executable_folder() + "/laconic-mpi-" + flavour;
+  ::execv(helper.c_str(), arguments);
+  throw Failure(
+      Exit::communication,
+      fmt::format("started by {}'s launcher, but '{}' cannot be run: {}; install that MPI's development files and "
+                  "build again",
+                  flavour, helper, std::strerror(errno)));
+}
+
+}  // namespace laconic::app

@@ -1,0 +1,10 @@
+// Under an MPI launcher the command becomes the executable that was built with that MPI.
+#pragma once
+
+namespace laconic::app {
+
+/// Does not return when an MPI launcher started this process: laconic-mpi-<flavour> runs in its place, with the same
+/// arguments (null-terminated). Throws Failure(communication) when there is no such executable.
+void become_mpi_program(char** arguments);
+
+}  // namespace laconic::app

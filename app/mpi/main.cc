@@ -1,0 +1,113 @@
+// laconic-mpi-<flavour>: what `laconic stack` and `laconic bench allreduce`, ... become under an MPI launcher. Built
+// once per MPI library.
+#include <fmt/core.h>
+#include <mpi.h>
+
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <string>
+
+#include "bench/collective_report.h"
+#include "exit_code.h"
+#include "mpi/plain.h"
+#include "stack/run.h"
+#include "transport/mpi/mpi.h"
+
+namespace {
+
+using laconic::ConstArray;
+using laconic::DType;
+using laconic::MutArray;
+using laconic::Op;
+using laconic::app::Exit;
+
+void mpi_allreduce(ConstArray send, MutArray recv, Op op) {
+  laconic::app::mpi_collective(laconic::Collective::allreduce, send, recv);
+  if (op != Op::average) return;
+  int ranks = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (send.dtype == DType::f64) {
+    for (std::size_t i = 0; i < send.count; ++i) static_cast<double*>(recv.data)[i] /= ranks;
+  } else {
+    for (std::size_t i = 0; i < send.count; ++i) static_cast<float*>(recv.data)[i] /= static_cast<float>(ranks);
+  }
+}
+
+/// The command line of one rank.
+struct Job {
+  bool json = false;
+  bool quiet = false;
+  laconic::app::StackOptions stack;
+  std::function<int(laconic::Transport&)> work;  ///< of the chosen command; returns an exit code
+};
+
+int bench(const Job& job, const laconic::app::CollectiveOptions& options, laconic::Transport& transport) {
+  laconic::Communicator comm(transport);
+  const auto result =
+      measure_collective(options, comm, {laconic::app::mpi_library_name(), laconic::app::mpi_collective});
+  if (transport.rank() == 0) {
+    if (job.json) {
+      fmt::print("{}\n", to_json(result).dump(1));
+    } else if (!job.quiet) {
+      fmt::print("{}", to_text(result));
+    }
+  }
+  return exit_code_for(result);
+}
+
+int run(void* state) {
+  const auto transport = laconic::make_mpi_transport(MPI_COMM_WORLD);
+  return static_cast<Job*>(state)->work(*transport);
+}
+
+void add_commands(CLI::App& app, Job& job) {
+  CLI::App* stack = app.add_subcommand("stack", "Sum or average images over ranks");
+  stack->fallthrough();
+  job.stack.add_to(*stack);
+  stack->callback([&job] {
+    job.work = [&job](laconic::Transport& t) {
+      return run_stack_rank(job.stack, job.json, job.quiet, t,
+                            {"MPI_Allreduce, " + laconic::app::mpi_library_name(), mpi_allreduce});
+    };
+  });
+  CLI::App* benches = app.add_subcommand("bench", "Collectives of plain MPI, published designs, Laconic");
+  benches->fallthrough();
+  benches->require_subcommand(1);
+  laconic::app::add_collective_benches(*benches, [&job](const laconic::app::CollectiveOptions& options) {
+    job.work = [&job, options](laconic::Transport& t) { return bench(job, options, t); };
+  });
+}
+
+int parse_and_run(int argc, char** argv) {
+  CLI::App app{"Laconic over MPI; normally started by `laconic stack` or `laconic bench`."};
+  Job job;
+  app.add_flag("--json", job.json, "One JSON object on stdout");
+  app.add_flag("-q,--quiet", job.quiet, "No report");
+  app.require_subcommand(1);
+  add_commands(app, job);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : static_cast<int>(Exit::usage);
+  }
+  MPI_Init(&argc, &argv);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int code = laconic::app::guarded(job.json && rank == 0, run, &job);
+  // A rank that failed alone must not leave the others waiting in a collective.
+  if (code != 0 && code != static_cast<int>(Exit::bound_violated)) MPI_Abort(MPI_COMM_WORLD, code);
+  MPI_Finalize();
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const std::exception& e) {  // only before MPI is initialised: guarded() handles the rest
+    std::fputs(e.what(), stderr);
+    return static_cast<int>(Exit::internal);
+  }
+}

@@ -1,0 +1,71 @@
+"""laconic bench allreduce, ... under an MPI launcher: that every mode runs, keeps its promise and reports it.
+
+    bench_mpi_test.py LACONIC LAUNCHER [LAUNCHER'S OPTIONS...]
+"""
+
+import json
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(__file__))
+import cli_support  # noqa: E402
+from cli_support import CommandTest, floats, wave  # noqa: E402
+
+LAUNCH = []
+PLAIN_AND_PUBLISHED = ["plain", "cprp2p fzlight", "ccoll", "zccl", "laconic"]
+
+
+class BenchCollective(CommandTest):
+    def run_ranks(self, ranks, *arguments, code=0):
+        field = self.write("x_5001.f32", floats(wave(5001)))
+        out, said = self.run_laconic("--json", "bench", *arguments, field, code=code, launcher=(*LAUNCH, "-n", str(ranks)))
+        return said if code else json.loads(out)
+
+    def check(self, report, collective, ranks, modes, sizes=1):
+        self.assertEqual((report["collective"], report["ranks"], len(report["sizes"])), (collective, ranks, sizes))
+        for size in report["sizes"]:
+            self.assertEqual([m["mode"] for m in size["modes"]], modes)
+            self.assertGreater(size["absolute_bound"], 0)
+            for m in size["modes"]:
+                self.assertGreater(m["seconds"], 0)
+                self.assertEqual(m["violations"], 0, m)
+                self.assertLess(m["max_error_over_bound"], 1.001, m)
+                if m["mode"] == "plain":
+                    continue
+                self.assertTrue(m["promised"])
+                self.assertGreater(m["max_error_over_bound"], 0, "compressed data are not exact")
+                self.assertGreater(m["ratio"], 1)
+                self.assertGreater(m["sent_bytes"], 0)
+                self.assertLessEqual(m["scratch_bytes"], m["scratch_allowance"])
+                self.assertGreater(sum(m["breakdown_seconds"].values()), 0)
+            same = size["modes"][-1]["identical_on_all_ranks"]
+            self.assertEqual(same, True if collective in ("allreduce", "allgather", "bcast") else None)
+
+    def test_every_collective(self):
+        for ranks, collective in ((3, "allreduce"), (2, "allgather"), (3, "bcast"), (3, "scatter"), (3, "gather"),
+                                  (3, "reduce_scatter"), (3, "alltoall"), (3, "reduce")):
+            with self.subTest(collective):
+                report = self.run_ranks(ranks, collective, "--size", "40k", "--repetitions", "1")
+                self.check(report, collective, ranks, PLAIN_AND_PUBLISHED)
+
+    def test_sizes_codecs_and_threads(self):
+        report = self.run_ranks(2, "allreduce", "--size", "1k,30001", "--repetitions", "2", "--modes",
+                                "plain,cprp2p,zccl-mt,laconic", "--codec", "slice,szx", "-t", "2", "-b", "operand:1e-2")
+        self.assertEqual([s["operand_bytes"] for s in report["sizes"]], [1024, 30000])
+        self.assertEqual([m["mode"] for m in report["sizes"][1]["modes"]],
+                         ["plain", "cprp2p slice 2 threads", "cprp2p szx 2 threads", "zccl-mt 2 threads", "laconic 2 threads"])
+        for size in report["sizes"]:
+            self.assertEqual(sum(m["violations"] for m in size["modes"] if m["promised"]), 0)
+
+    def test_failures(self):
+        for wrong in (("--modes", "zccl-mt"), ("--codec", "gzip"), ("-b", "10x"), ("--wire", "nonsense0")):
+            with self.subTest(wrong):
+                said = self.run_ranks(1, "allreduce", "--size", "1k", *wrong, code=2)
+                self.assertIn(wrong[1], said)
+
+
+if __name__ == "__main__":
+    LAUNCH = sys.argv[2:]
+    del sys.argv[2:]
+    cli_support.main()
