@@ -79,9 +79,13 @@ typedef struct laconic_options {
   int unconfirmed;           /* 1: no closing exchange; then an error late in a call may be known to some ranks only */
   size_t segment;            /* elements that travel in one message; 0: automatic */
   laconic_schedule schedule; /* of an allreduce; the same on every rank */
+  /* 1: collectives compute the exact result too, compare, and tell the achieved error (laconic_stats); a result that is
+   * not what was promised is then LACONIC_INTERNAL on every rank. If one rank asks for it, all do it. -1: not, unless
+   * another rank does. 0: LACONIC_VERIFY of the environment, else not. */
+  int verify;
 } laconic_options;
 #define LACONIC_OPTIONS_INIT \
-  { sizeof(laconic_options), NULL, 0, 0, 0, LACONIC_AUTOMATIC }
+  { sizeof(laconic_options), NULL, 0, 0, 0, LACONIC_AUTOMATIC, 0 }
 
 /* Set struct_size to sizeof(laconic_stats) before the call. */
 typedef struct laconic_stats {
@@ -95,6 +99,10 @@ typedef struct laconic_stats {
   double other_seconds;
   double operand_bound; /* absolute; of the last call; 0: lossless */
   double result_bound;  /* absolute; of the last call; 0: exact, rounded once */
+  /* If the last call was verified: the largest absolute error of its result on any rank, and how many elements all
+   * ranks compared; else NaN and 0. What verifying sends and takes is counted nowhere. */
+  double achieved_error;
+  uint64_t verified;
 } laconic_stats;
 
 /* What a compressed stream says of itself. Set struct_size before the call. */

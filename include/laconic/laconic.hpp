@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -45,13 +46,14 @@ enum class Schedule {
   rabenseifner = LACONIC_RABENSEIFNER
 };
 
-/// Empty bound, 0 threads: as the environment says.
+/// Empty bound, 0 threads, no word on verify: as the environment says.
 struct Options {
   std::string bound{};
   int threads = 0;
   bool unconfirmed = false;
   std::size_t segment = 0;
   Schedule schedule = Schedule::automatic;
+  std::optional<bool> verify{};
 
   [[nodiscard]] laconic_options raw() const {
     laconic_options o = LACONIC_OPTIONS_INIT;
@@ -60,6 +62,7 @@ struct Options {
     o.unconfirmed = unconfirmed ? 1 : 0;
     o.segment = segment;
     o.schedule = static_cast<laconic_schedule>(schedule);
+    if (verify) o.verify = *verify ? 1 : -1;
     return o;
   }
 };

@@ -5,7 +5,8 @@ namespace laconic::api {
 namespace {
 
 void fill(laconic_stats& out, const Stats& s, const Report& last) {
-  if (out.struct_size < sizeof out) {
+  // A program compiled against an older header knows fewer fields; none of them was ever removed.
+  if (out.struct_size < offsetof(laconic_stats, result_bound) + sizeof out.result_bound) {
     throw Error(Code::invalid_argument, "stats: set struct_size to sizeof(laconic_stats)");
   }
   out.calls = s.calls;
@@ -17,6 +18,9 @@ void fill(laconic_stats& out, const Stats& s, const Report& last) {
   out.other_seconds = s.other_seconds;
   out.operand_bound = last.operand_bound;
   out.result_bound = last.result_bound;
+  if (out.struct_size < offsetof(laconic_stats, verified) + sizeof out.verified) return;
+  out.achieved_error = last.achieved_error;
+  out.verified = last.verified;
 }
 
 const Communicator& asked(const laconic_comm* comm, const laconic_stats* stats) {

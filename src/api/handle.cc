@@ -24,6 +24,7 @@ Options options_from_environment() {
   Options o;
   o.bound = config().bound.value_or(Bound{});
   o.threads = config().threads;
+  o.verify = config().verify;
   return o;
 }
 
@@ -46,6 +47,9 @@ Options options_from(const laconic_options* given, const Options& base) {
                                               ": want one of laconic_schedule");
     }
     o.schedule = static_cast<Schedule>(given->schedule);
+  }
+  if (given->struct_size >= offsetof(laconic_options, verify) + sizeof given->verify && given->verify != 0) {
+    o.verify = given->verify > 0;
   }
   return o;
 }

@@ -44,7 +44,7 @@ int report(Code code, const std::string& text) noexcept;
 /// The options that a C caller means. `base` supplies what it leaves open. Throws Error(invalid_argument).
 Options options_from(const laconic_options* given, const Options& base);
 
-/// Bound and threads as the environment has them. Throws Error(invalid_argument).
+/// Bound, threads and verification as the environment has them. Throws Error(invalid_argument).
 Options options_from_environment();
 
 /// Runs work and turns what it throws into a code.

@@ -1,5 +1,6 @@
 #include "collective/allgather.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -24,6 +25,8 @@ Report allgather(ConstArray send, MutArray recv, Communicator& comm, const Optio
   const auto results = split(recv, counts);
   const auto me = static_cast<std::size_t>(comm.rank());
   const bool in_place = send.data == results[me].data;
+  call.verify(agreed, {{send}, results, *std::max_element(counts.begin(), counts.end())},
+              [](const Slab& s, Communicator& c, const Options& lossless) { allgather(s.send, s.recv, c, lossless); });
   if (comm.size() == 1) {
     if (!in_place && send.count != 0) std::memmove(recv.data, send.data, send.bytes());
     return call.finish();

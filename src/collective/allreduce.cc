@@ -62,6 +62,9 @@ Report allreduce(ConstArray send, MutArray recv, Op op, Communicator& comm, cons
   Call call(Collective::allreduce, comm, options);
   call.check_reduction(send, recv, op);
   const Agreement agreed = call.agree(CountRule::equal);
+  call.verify(agreed, {{send}, {recv}, send.count}, [op](const Slab& s, Communicator& c, const Options& lossless) {
+    allreduce(s.send, s.recv, op, c, lossless);
+  });
 
   if (comm.size() == 1) return call.finish_alone(send, recv);
   const Budget budget = call.decide(op, send, agreed);

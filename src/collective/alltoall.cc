@@ -35,6 +35,11 @@ std::optional<Failure> move(const std::vector<ConstArray>& parts, const std::vec
   return Pipeline(comm, program, layout, kernel, call.report()).run();
 }
 
+/// What a result is verified with.
+void exact_slab(const Slab& s, Communicator& comm, const Options& lossless) {
+  alltoallv(s.send, s.send_counts, s.recv, s.recv_counts, comm, lossless);
+}
+
 /// Throws Error(mismatch) where a rank does not expect what another sends. `rows`: of each rank, its send counts and
 /// then its receive counts.
 void require_matching(const std::vector<std::uint64_t>& rows, std::size_t n) {
@@ -72,6 +77,7 @@ Report alltoall(ConstArray send, MutArray recv, Communicator& comm, const Option
   const std::size_t block = send.count / n;
   const auto parts = split(send, Counts(n, block));
   const auto places = split(recv, Counts(n, block));
+  call.verify(agreed, {parts, places, block}, exact_slab);
   const auto program = agreed.in_place ? schedule::pairwise::exchange(comm.size(), comm.rank())
                                        : choose_alltoall(comm.size(), comm.rank(), block * size_of(send.dtype));
   return call.finish(move(parts, places, Counts(n * n, block), block, program, agreed, comm, call));
@@ -108,6 +114,7 @@ Report alltoallv(ConstArray send, std::span<const std::size_t> send_counts, MutA
     counts[p * n + me] = recv_counts[p];
   }
   const std::size_t largest = *std::max_element(rows.begin(), rows.end());
+  call.verify(agreed, {parts, places, largest}, exact_slab);
   const auto program = agreed.in_place ? schedule::pairwise::exchange(comm.size(), comm.rank())
                                        : schedule::pairwise::alltoall(comm.size(), comm.rank());
   return call.finish(move(parts, places, std::move(counts), largest, program, agreed, comm, call));

@@ -1,5 +1,8 @@
 #include "collective/bcast.h"
 
+#include <cstring>
+#include <vector>
+
 #include "collective/budget.h"
 #include "collective/call.h"
 #include "collective/choice.h"
@@ -14,6 +17,13 @@ Report bcast(MutArray data, int root, Communicator& comm, const Options& options
   call.check_root(root);
   if (comm.rank() == root) call.scan_operand(data);
   const Agreement agreed = call.agree(CountRule::equal);
+  const auto exactly = [root](const Slab& s, Communicator& c, const Options& lossless) {
+    if (c.rank() == root && s.send.count != 0) std::memcpy(s.recv.data, s.send.data, s.send.bytes());
+    bcast(s.recv, root, c, lossless);
+  };
+  std::vector<ConstArray> operands;
+  if (comm.rank() == root) operands = {data};
+  call.verify(agreed, {operands, {data}, data.count}, exactly);
   if (comm.size() == 1) return call.finish();
 
   const Budget budget = call.decide_movement(data.dtype, agreed);

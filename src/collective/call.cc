@@ -49,6 +49,7 @@ Call::Call(Collective collective, Communicator& comm, const Options& options)
   proposal_.bound = options.bound;
   proposal_.segment_values = options.segment_values;
   proposal_.confirm = options.confirm;
+  proposal_.verify = options.verify;
   proposal_.schedule = options.schedule;
   proposal_.codec = options.codec;
   proposal_.framework = options.framework;
@@ -188,8 +189,16 @@ void Call::scan_operand(ConstArray operand) {
 
 Agreement Call::agree(CountRule rule) {
   Agreement agreed = laconic::agree(comm_, proposal_, rule, report_);
-  confirm_ = agreed.confirm;
+  confirm_ = agreed.confirm || agreed.verify;  // who verifies needs all others to have come so far
   return agreed;
+}
+
+void Call::verify(const Agreement& agreed, Verification::Blocks blocks, Verification::Exactly exactly) {
+  if (!agreed.verify) return;
+  // The result is rounded once, the exact sum that it is compared with too; an average of f64 may be off by one more.
+  double ulps = proposal_.op == Op::sum || proposal_.op == Op::average ? 1 : 0.5;
+  if (proposal_.op == Op::average && proposal_.dtype == DType::f64) ulps = 2;
+  verification_.emplace(std::move(blocks), ulps, options_.threads, std::move(exactly));
 }
 
 Budget Call::decide_movement(DType dtype, const Agreement& agreed) {
@@ -259,6 +268,7 @@ Report Call::finish() {
   Stats& s = report_.stats;
   const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - start_;
   s.other_seconds = std::max(0.0, whole.count() - s.codec_seconds - s.wire_seconds - s.compute_seconds);
+  if (verification_) verification_->run(name_of(proposal_.collective), comm_, report_);
   comm_.record(report_);
   return report_;
 }

@@ -10,6 +10,7 @@
 #include "collective/budget.h"
 #include "collective/communicator.h"
 #include "collective/metadata.h"
+#include "collective/verify.h"
 #include "core/array.h"
 
 namespace laconic {
@@ -51,6 +52,10 @@ class Call {
   /// The exchange. See metadata.h.
   Agreement agree(CountRule rule);
 
+  /// Where the ranks agreed on it: the call will be verified when it finishes. To be called before the result is
+  /// written.
+  void verify(const Agreement& agreed, Verification::Blocks blocks, Verification::Exactly exactly);
+
   /// The budget of a reduction, agreed by all: where there are values beyond the grid, one more small exchange tells
   /// how many. Puts the decision into the report.
   Budget decide(Op op, ConstArray operand, const Agreement& agreed);
@@ -63,7 +68,7 @@ class Call {
   [[nodiscard]] std::size_t segment_values(const Agreement& agreed, DType dtype,
                                            const std::vector<std::size_t>& blocks) const;
 
-  /// The exchange after the data; throws what any rank has to say. Then closes the books.
+  /// The exchange after the data; throws what any rank has to say. Then closes the books, and verifies.
   Report finish(const std::optional<Failure>& failure);
 
   /// For a call that moved no data.
@@ -84,6 +89,7 @@ class Call {
   Proposal proposal_;
   Report report_;
   bool confirm_ = true;
+  std::optional<Verification> verification_;
   std::chrono::steady_clock::time_point start_;
 };
 

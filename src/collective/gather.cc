@@ -1,5 +1,6 @@
 #include "collective/gather.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "collective/budget.h"
@@ -34,6 +35,11 @@ Report gather(ConstArray send, MutArray recv, std::span<const std::size_t> count
   std::vector<MutArray> results(shares.size(), MutArray{nullptr, 0, send.dtype});
   operands[me] = send;
   if (at_root) results = split(recv, shares);
+  call.verify(agreed,
+              {{send}, at_root ? results : std::vector<MutArray>{}, *std::max_element(shares.begin(), shares.end())},
+              [root](const Slab& s, Communicator& c, const Options& lossless) {
+                gather(s.send, s.recv, s.recv_counts, root, c, lossless);
+              });
 
   const Budget budget = call.decide_movement(send.dtype, agreed);
   const Layout layout(shares, call.segment_values(agreed, send.dtype, shares));

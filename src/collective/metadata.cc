@@ -13,6 +13,7 @@ constexpr std::uint32_t version = 0x3243414cU;  // "LAC2": both ends speak the s
 constexpr std::size_t text_room = 144;
 constexpr std::uint8_t flag_confirm = 1;
 constexpr std::uint8_t flag_in_place = 2;
+constexpr std::uint8_t flag_verify = 4;
 
 /// A Proposal on the wire. Fixed size, no padding, little endian.
 struct Record {
@@ -49,7 +50,8 @@ Record pack(const Proposal& p) {
   r.bound_kind = static_cast<std::uint8_t>(p.bound.kind);
   r.bound_scope = static_cast<std::uint8_t>(p.bound.scope);
   r.bound_value = p.bound.value;
-  r.flags = static_cast<std::uint8_t>((p.confirm ? flag_confirm : 0U) | (p.in_place ? flag_in_place : 0U));
+  r.flags = static_cast<std::uint8_t>((p.confirm ? flag_confirm : 0U) | (p.in_place ? flag_in_place : 0U) |
+                                      (p.verify ? flag_verify : 0U));
   r.schedule = static_cast<std::uint8_t>(p.schedule);
   r.codec = static_cast<std::uint8_t>(p.codec);
   r.framework = static_cast<std::uint8_t>(p.framework);
@@ -204,6 +206,7 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
     agreed.range = merge(agreed.range, {r.range_min, r.range_max, r.range_count, r.range_non_finite});
     agreed.confirm = agreed.confirm || (r.flags & flag_confirm) != 0;
     agreed.in_place = agreed.in_place || (r.flags & flag_in_place) != 0;
+    agreed.verify = agreed.verify || (r.flags & flag_verify) != 0;
     if (r.segment_values == 0) continue;
     const bool first = agreed.segment_values == 0;
     agreed.segment_values = first ? r.segment_values : std::min(agreed.segment_values, r.segment_values);
@@ -267,6 +270,15 @@ void confirm(Communicator& comm, const std::optional<Failure>& mine, bool togeth
   const auto texts = exchange(comm, text, report);
   const auto& words = texts[static_cast<std::size_t>(failed - verdicts.begin())];
   throw Error(static_cast<Code>(failed->code), std::string(words.data(), strnlen(words.data(), words.size())));
+}
+
+Achieved achieved_by_all(Communicator& comm, const Achieved& mine, Report& report) {
+  Achieved all;
+  for (const Achieved& a : exchange(comm, mine, report)) {
+    all.error = std::max(all.error, a.error);
+    all.count += a.count;
+  }
+  return all;
 }
 
 std::uint64_t digest(const std::vector<std::uint64_t>& values) {

@@ -53,6 +53,7 @@ struct Proposal {
   Framework framework = Framework::automatic;
   std::uint64_t segment_values = 0;  ///< wish; 0: none
   bool confirm = true;               ///< wish
+  bool verify = false;               ///< wish
   bool in_place = false;             ///< where that must have consequences on the other ranks too
   Range range{};
   std::optional<Error> refused;  ///< this rank cannot take part in the data exchange, and why
@@ -65,6 +66,7 @@ struct Agreement {
   Range range{};                      ///< of all operands
   std::uint64_t segment_values = 0;   ///< smallest wish; 0: nobody had one
   bool confirm = false;               ///< somebody wishes it
+  bool verify = false;                ///< somebody wishes it
   bool in_place = false;              ///< somebody is
 };
 
@@ -95,6 +97,14 @@ AllOutliers sum_outliers(Communicator& comm, const Outliers& mine, Report& repor
 /// The exchange after data has moved: throws the same error on every rank if any of them failed. With
 /// `together` off (the same on every rank) nothing is exchanged and it throws this rank's own failure.
 void confirm(Communicator& comm, const std::optional<Failure>& mine, bool together, Report& report);
+
+/// What verification found: the largest error, and of how many elements.
+struct Achieved {
+  double error = 0;
+  std::uint64_t count = 0;
+};
+/// The same over all ranks.
+Achieved achieved_by_all(Communicator& comm, const Achieved& mine, Report& report);
 
 /// FNV-1a, for Proposal::layout.
 std::uint64_t digest(const std::vector<std::uint64_t>& values);

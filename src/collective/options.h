@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "codec/codec.h"
 #include "core/bound.h"
@@ -50,6 +51,9 @@ struct Options {
   CodecId codec = CodecId::slice;
   Framework framework = Framework::automatic;
   bool confirm = true;  ///< agree on success at the end, so that an error anywhere is an error on every rank
+  /// Run the exact operation too and report the achieved error; where one rank wishes it, all do. A result outside of
+  /// what was promised is then Error(internal) on every rank. Collectives only; implies confirm.
+  bool verify = false;
 };
 
 /// What one call did on this rank. The times in `stats` add up to the whole call.
@@ -61,6 +65,10 @@ struct Report {
   std::uint64_t bytes_received = 0;  ///< payload, metadata included
   std::uint64_t messages_sent = 0;
   std::uint64_t scratch_bytes = 0;  ///< most bytes of messages held at one time
+  /// Where the call was verified (which no other member counts): the largest |result - exact| over all ranks, where the
+  /// exact result is rounded to the type, and how many elements were compared. Else NaN and 0.
+  double achieved_error = std::numeric_limits<double>::quiet_NaN();
+  std::uint64_t verified = 0;
 };
 
 }  // namespace laconic

@@ -55,6 +55,11 @@ Report reduce(ConstArray send, MutArray recv, Op op, int root, Communicator& com
   call.check_reduction(send, recv, op);
   if (comm.rank() != root) recv.data = nullptr;
   const Agreement agreed = call.agree(CountRule::equal);
+  Verification::Blocks blocks{{send}, {}, send.count};
+  if (comm.rank() == root) blocks.results = {recv};
+  call.verify(agreed, blocks, [op, root](const Slab& s, Communicator& c, const Options& lossless) {
+    reduce(s.send, s.recv, op, root, c, lossless);
+  });
 
   if (comm.size() == 1) return call.finish_alone(send, recv);
   const Budget budget = call.decide(op, send, agreed);

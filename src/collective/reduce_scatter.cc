@@ -1,5 +1,6 @@
 #include "collective/reduce_scatter.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "collective/budget.h"
@@ -35,10 +36,15 @@ Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_
   call.proposal().layout = digest({counts.begin(), counts.end()});
   call.scan_operand(send);
   const Agreement agreed = call.agree(CountRule::equal);
+  const std::vector<std::size_t> shares(counts.begin(), counts.end());
+  const std::size_t longest = *std::max_element(shares.begin(), shares.end());
+  call.verify(agreed, {split(send, shares), {recv}, longest},
+              [op](const Slab& s, Communicator& c, const Options& lossless) {
+                reduce_scatter(s.send, s.recv, s.send_counts, op, c, lossless);
+              });
 
   if (comm.size() == 1) return call.finish_alone(send, recv);
   const Budget budget = call.decide(op, send, agreed);
-  const std::vector<std::size_t> shares(counts.begin(), counts.end());
   const Layout layout(shares, call.segment_values(agreed, send.dtype, shares));
   if (!needs_exact_sum(op, budget)) {
     return call.finish(on_grid(send, recv, shares, layout, op, budget, comm, call));

@@ -18,6 +18,11 @@ Report scan_either(Collective collective, ConstArray send, MutArray recv, Op op,
   Call call(collective, comm, options);
   call.check_reduction(send, recv, op);
   const Agreement agreed = call.agree(CountRule::equal);
+  Verification::Blocks blocks{{send}, {recv}, send.count};
+  if (exclusive && comm.rank() == 0) blocks.results.clear();
+  call.verify(agreed, blocks, [=](const Slab& s, Communicator& c, const Options& lossless) {
+    scan_either(collective, s.send, s.recv.count == s.send.count ? s.recv : s.send, op, c, lossless);
+  });
 
   if (comm.size() == 1) return exclusive ? call.finish() : call.finish_alone(send, recv);
   const Budget budget = call.decide(op, send, agreed);

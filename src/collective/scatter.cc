@@ -1,5 +1,6 @@
 #include "collective/scatter.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "collective/budget.h"
@@ -35,6 +36,11 @@ Report scatter(ConstArray send, std::span<const std::size_t> counts, MutArray re
   std::vector<MutArray> results(shares.size(), MutArray{nullptr, 0, recv.dtype});
   results[me] = recv;
   if (at_root) operands = split(send, shares);
+  call.verify(agreed,
+              {at_root ? operands : std::vector<ConstArray>{}, {recv}, *std::max_element(shares.begin(), shares.end())},
+              [root](const Slab& s, Communicator& c, const Options& lossless) {
+                scatter(s.send, s.send_counts, s.recv, root, c, lossless);
+              });
 
   const Budget budget = call.decide_movement(recv.dtype, agreed);
   const Layout layout(shares, call.segment_values(agreed, recv.dtype, shares));

@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 #include <laconic/laconic_mpi.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <laconic/laconic.hpp>
 #include <numeric>
 #include <string>
@@ -289,6 +292,43 @@ TEST_F(ApiMpi, ANonBlockingCallThatFailsSaysSoWhenItIsWaitedFor) {
   EXPECT_EQ(done, 1);
   EXPECT_EQ(laconic_ibcast(x.data(), 100, LACONIC_F32, 0, comm.raw(), nullptr, nullptr), LACONIC_INVALID_ARGUMENT);
   EXPECT_EQ(laconic_wait(nullptr), LACONIC_INVALID_ARGUMENT);
+}
+
+TEST_F(ApiMpi, VerificationTellsTheAchievedError) {
+  auto x = mine(70001);
+  const auto count = x.size() * static_cast<std::size_t>(comm.size());
+  comm.allreduce<float>(x, laconic::Op::average);
+  EXPECT_TRUE(std::isnan(comm.last().achieved_error));
+  EXPECT_EQ(comm.last().verified, 0U);
+
+  comm.set_options({.bound = "1e-3", .verify = comm.rank() == 0});  // one that asks is enough
+  x = mine(x.size());
+  comm.allreduce<float>(x, laconic::Op::sum);
+  float largest = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) largest = std::max(largest, std::abs(x[i] - sum(i)));
+  EXPECT_NEAR(comm.last().achieved_error, largest, 1e-5);
+  EXPECT_EQ(comm.last().verified, count);
+
+  std::vector<float> all(count);
+  laconic::Request request = comm.iallgather<float>(x, all);
+  request.wait();
+  EXPECT_EQ(comm.last().verified, count * static_cast<std::size_t>(comm.size()));
+  EXPECT_LE(comm.last().achieved_error, 1e-3);
+
+  laconic_options off = LACONIC_OPTIONS_INIT;
+  off.verify = -1;
+  ASSERT_EQ(laconic_bcast(x.data(), x.size(), LACONIC_F32, 0, comm.raw(), &off), LACONIC_OK);
+  EXPECT_EQ(comm.last().verified, 0U);
+}
+
+TEST_F(ApiMpi, StatisticsOfAnOlderHeader) {
+  laconic_stats old{};
+  old.struct_size = offsetof(laconic_stats, achieved_error);
+  old.achieved_error = 42;
+  ASSERT_EQ(laconic_comm_last(comm.raw(), &old), LACONIC_OK);
+  EXPECT_EQ(old.achieved_error, 42);
+  old.struct_size -= 1;
+  EXPECT_EQ(laconic_comm_last(comm.raw(), &old), LACONIC_INVALID_ARGUMENT);
 }
 
 TEST_F(ApiMpi, ABoundThatOneRankMisspellsIsAnErrorOnAll) {
