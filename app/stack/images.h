@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "collective/op.h"
 #include "core/array.h"
+#include "core/op.h"
 #include "stack/options.h"
 
 namespace laconic::app {

@@ -7,10 +7,10 @@
 
 #include "codec/codec.h"
 #include "codec/grid.h"
-#include "collective/op.h"
 #include "collective/options.h"
 #include "core/array.h"
 #include "core/bound.h"
+#include "core/op.h"
 #include "core/range.h"
 
 namespace laconic {

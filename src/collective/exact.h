@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "collective/communicator.h"
-#include "collective/op.h"
 #include "collective/pipeline.h"
+#include "core/op.h"
 
 namespace laconic {
 

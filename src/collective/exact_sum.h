@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "collective/op.h"
 #include "core/array.h"
+#include "core/op.h"
 
 namespace laconic {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "collective/movement.h"
-#include "collective/op.h"
+#include "core/op.h"
 
 namespace laconic {
 

@@ -162,38 +162,6 @@ std::vector<T> exchange(Communicator& comm, const T& mine, Report& report) {
 
 }  // namespace
 
-const char* name_of(Collective c) {
-  switch (c) {
-    case Collective::allreduce:
-      return "allreduce";
-    case Collective::reduce_scatter:
-      return "reduce_scatter";
-    case Collective::allgather:
-      return "allgather";
-    case Collective::bcast:
-      return "bcast";
-    case Collective::scatter:
-      return "scatter";
-    case Collective::gather:
-      return "gather";
-    case Collective::alltoall:
-      return "alltoall";
-    case Collective::reduce:
-      return "reduce";
-    case Collective::scan:
-      return "scan";
-    case Collective::exscan:
-      return "exscan";
-    case Collective::send:
-      return "send";
-    case Collective::recv:
-      return "recv";
-    case Collective::sendrecv:
-      return "sendrecv";
-  }
-  return "?";
-}
-
 Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report& report) {
   const std::vector<Record> all = exchange(comm, pack(mine), report);
   require_nobody_refused(all);

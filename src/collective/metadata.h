@@ -11,32 +11,16 @@
 #include <vector>
 
 #include "collective/budget.h"
+#include "collective/collective.h"
 #include "collective/communicator.h"
-#include "collective/op.h"
 #include "collective/pipeline.h"
 #include "core/bound.h"
 #include "core/dtype.h"
 #include "core/error.h"
+#include "core/op.h"
 #include "core/range.h"
 
 namespace laconic {
-
-enum class Collective : std::uint8_t {
-  allreduce = 1,
-  reduce_scatter = 2,
-  allgather = 3,
-  bcast = 4,
-  scatter = 5,
-  gather = 6,
-  alltoall = 7,
-  reduce = 8,
-  scan = 9,
-  exscan = 10,
-  send = 11,
-  recv = 12,
-  sendrecv = 13,
-};
-const char* name_of(Collective c);
 
 /// What one rank brings to a call.
 struct Proposal {

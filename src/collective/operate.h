@@ -1,8 +1,8 @@
 // What a reduction's operation does to plain elements, one after another, rounded each time as plain MPI would.
 #pragma once
 
-#include "collective/op.h"
 #include "core/array.h"
+#include "core/op.h"
 
 namespace laconic {
 

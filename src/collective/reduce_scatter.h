@@ -4,8 +4,8 @@
 #include <span>
 
 #include "collective/communicator.h"
-#include "collective/op.h"
 #include "core/array.h"
+#include "core/op.h"
 
 namespace laconic {
 

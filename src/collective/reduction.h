@@ -9,7 +9,7 @@
 #include "codec/grid.h"
 #include "collective/budget.h"
 #include "collective/kernel.h"
-#include "collective/op.h"
+#include "core/op.h"
 
 namespace laconic {
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "collective/communicator.h"
-#include "collective/op.h"
 #include "core/array.h"
+#include "core/op.h"
 
 namespace laconic {
 

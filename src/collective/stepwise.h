@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "collective/movement.h"
-#include "collective/op.h"
+#include "core/op.h"
 
 namespace laconic {
 

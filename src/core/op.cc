@@ -1,4 +1,4 @@
-#include "collective/op.h"
+#include "core/op.h"
 
 #include <array>
 #include <string>
