@@ -5,7 +5,8 @@
 help:
 	@echo 'make demo    real images summed over four ranks, plain MPI beside Laconic, with pictures in out/'
 	@echo 'make test    everything that must hold: builds, suites, sanitizers, format, clang-tidy, short fuzzing'
-	@echo 'make bench   codecs beside zfp, lz4, zstd and memcpy; stacking at 1 and 2.5 Gb/s; plots in out/bench'
+	@echo 'make bench   codecs beside zfp, lz4, zstd and memcpy; errors beside theory; stacking and all collectives at 1 and 2.5 Gb/s;'
+	@echo '             plots in out/bench'
 	@echo 'make build   the release build in build/release'
 	@echo 'make setup   packages (as root) and .venv; the others do it by themselves'
 	@echo 'make format | tidy | clean'

@@ -17,7 +17,6 @@
 #include "command.h"
 #include "core/error.h"
 #include "exit_code.h"
-#include "io/array_file.h"
 #include "launcher.h"
 #include "report/progress.h"
 #include "report/table.h"
@@ -100,30 +99,6 @@ std::vector<const Codec*> chosen_codecs(const std::vector<std::string>& names) {
   return chosen;
 }
 
-std::vector<Field> chosen_fields(const BenchOptions& options) {
-  std::vector<Field> fields;
-  if (options.files.empty()) {
-    fields = list_fields(find_data_folder(options.data));
-  } else {
-    for (const std::string& path : options.files) {
-      const ArrayReader in(path, options.hint.hint());
-      fields.push_back({path, path, in.shape(), std::nullopt, {}});
-    }
-  }
-  std::erase_if(fields, [&](const Field& f) { return f.name.find(options.only) == std::string::npos; });
-  std::erase_if(fields, [](const Field& f) { return count_of(f.shape, f.path) == 0; });
-  if (fields.empty()) throw Failure(Exit::usage, "no field is left to measure");
-  return fields;
-}
-
-LoadedField load_any(const Field& field) {
-  const ArrayReader in(field.path, {field.shape.dtype, field.shape.dims});
-  if (in.kind() == FileKind::raw) return load(field);
-  LoadedField out{field, std::vector<std::uint8_t>(in.bytes())};
-  in.read(0, {out.bytes.data(), static_cast<std::size_t>(in.count()), field.shape.dtype});
-  return out;
-}
-
 std::vector<CodecRow> measure(const BenchOptions& options, const std::vector<Bound>& bounds, bool show_progress) {
   CodecBenchOptions codec;
   codec.bytes = parse_size(options.size);
@@ -132,7 +107,7 @@ std::vector<CodecRow> measure(const BenchOptions& options, const std::vector<Bou
   codec.targets = chosen_targets(options.targets);
   codec.threads = checked_threads(options.threads);
   codec.codecs = chosen_codecs(options.codecs);
-  const std::vector<Field> fields = chosen_fields(options);
+  const std::vector<Field> fields = choose_fields(options.files, options.hint.hint(), options.data, options.only);
   Progress progress("", fields.size() * bounds.size(), show_progress);
   std::vector<CodecRow> rows;
   for (const Field& f : fields) {
@@ -364,6 +339,7 @@ void add_bench(CLI::App& app, Session& session) {
   add_collective_benches(*bench, [&session](const CollectiveOptions& chosen) {
     session.command = [&session, chosen] { return run_bench_collective(session, chosen); };
   });
+  add_error_bench(*bench, session);
 }
 
 }  // namespace laconic::app

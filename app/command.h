@@ -21,6 +21,8 @@ void add_compress(CLI::App& app, Session& session);
 void add_decompress(CLI::App& app, Session& session);
 void add_inspect(CLI::App& app, Session& session);
 void add_bench(CLI::App& app, Session& session);
+/// `bench` is the command that add_bench() adds.
+void add_error_bench(CLI::App& bench, Session& session);
 void add_doctor(CLI::App& app, Session& session);
 void add_stack(CLI::App& app, Session& session);
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Puts what tools/bench measured into docs/benchmarks.md and README.md, so that no figure is typed by hand.
+"""Puts what tools/bench measured into docs/benchmarks.md, docs/error-theory.md and README.md, so that no figure is typed by hand.
 
-    tools/bench_docs.py       reads out/bench, writes the parts between <!-- begin NAME --> and <!-- end NAME -->
+    tools/bench_docs.py          reads out/bench, writes the parts between <!-- begin NAME --> and <!-- end NAME -->
+    tools/bench_docs.py PART...  only those of tools/bench --only PART: codec, error, stack, collectives
 """
 
 import json
@@ -24,11 +25,12 @@ def read(name):
         return f.read()
 
 
-def machine():
+def machine(part):
+    """The load is that at the start of a part."""
     with open("/proc/cpuinfo", encoding="utf-8") as f:
         model = re.search(r"model name\s*:\s*(.+)", f.read())
     name = model.group(1) if model else platform.machine()
-    load = read("load.txt")
+    load = read(f"load_{part}.txt")
     busy = " Other work was running: speeds read low, ratios to memcpy less so." if float(load) > 0.5 * os.cpu_count() else ""
     return f"{name}, {os.cpu_count()} cores, Linux {platform.release()}; load average at the start {load}.{busy}"
 
@@ -84,21 +86,34 @@ def readme_table():
     return "\n".join(lines)
 
 
+IMAGES = {"codec": ["codec_speed.png", "codec_ratio.png"], "error": ["error_density.png", "error_growth.png"],
+          "stack": ["stack_times.png"],
+          "collectives": ["collective_times.png", "collective_ranks.png", "collective_breakdown.png"]}
+
+
 def main():
+    parts = sys.argv[1:] or list(IMAGES)
     images = os.path.join(ROOT, "docs", "images")
     os.makedirs(images, exist_ok=True)
-    for name in ("codec_speed.png", "codec_ratio.png", "stack_times.png"):
+    for name in (name for part in parts for name in IMAGES[part]):
         shutil.copy(os.path.join(OUT, name), images)
     picture = os.path.join(ROOT, "out", "demo", "rtm", "side_by_side.png")
     if os.path.exists(picture):
         shutil.copy(picture, os.path.join(images, "rtm_side_by_side.png"))
-    replace(os.path.join(ROOT, "docs", "benchmarks.md"), {
-        "machine": f"Measured on: {machine()}",
-        "codec": block(read("codec.txt")),
-        "ratio": block(read("ratio.txt")),
-        "stack": block(read("stack.txt"))})
-    replace(os.path.join(ROOT, "README.md"), {"table": f"{readme_table()}\n\nMeasured on: {machine()} More in "
-                                                       "[docs/benchmarks.md](docs/benchmarks.md)."})
+    bodies = {}
+    if "codec" in parts:
+        bodies.update({"codec": block(read("codec.txt")), "ratio": block(read("ratio.txt"))})
+    if "stack" in parts:
+        bodies["stack"] = block(read("stack.txt"))
+    if "collectives" in parts:
+        bodies["collectives"] = f"Measured on: {machine('collectives')}\n\n" + block(read("collectives.txt"))
+    if "error" in parts:
+        replace(os.path.join(ROOT, "docs", "error-theory.md"), {"error": block(read("error.txt"))})
+    if {"codec", "stack"} <= set(parts):
+        bodies["machine"] = f"Measured on: {machine('codec')}"
+        replace(os.path.join(ROOT, "README.md"), {"table": f"{readme_table()}\n\nMeasured on: {machine('codec')} More in "
+                                                           "[docs/benchmarks.md](docs/benchmarks.md)."})
+    replace(os.path.join(ROOT, "docs", "benchmarks.md"), bodies)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,12 @@ import sys
 
 import matplotlib
 
+sys.dont_write_bytecode = True
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
+import plot_collectives  # noqa: E402
+import plot_errors  # noqa: E402
 
 COLOURS = {"slice": "#1f6f8b", "fzlight": "#4f9d69", "szx": "#93b85a", "zfp": "#c97b3d", "zfp-rate": "#e0ae84", "lz4": "#8a8a8a",
            "lz4hc": "#b5b5b5", "zstd": "#5f5f5f"}
@@ -125,6 +128,15 @@ def main():
     stack = load(folder, "stack.json")
     if stack:
         stack_times(folder, stack)
+    error = load(folder, "error.json")
+    if error:
+        save(plot_errors.densities(error), folder, "error_density.png")
+        save(plot_errors.growth(error), folder, "error_growth.png")
+    collectives = load(folder, "collectives.json")
+    if collectives:
+        save(plot_collectives.times(collectives), folder, "collective_times.png")
+        save(plot_collectives.over_ranks(collectives), folder, "collective_ranks.png")
+        save(plot_collectives.breakdown(collectives), folder, "collective_breakdown.png")
 
 
 if __name__ == "__main__":

@@ -11,8 +11,9 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CLUSTER = os.path.join(ROOT, "tools", "cluster")
-# Names of its own, so that a cluster that somebody else has up is left alone.
-CLUSTER_NAMES = {"NC_PREFIX": "lac", "NC_BR": "ncbrlac", "NC_NET": "10.79.0", "NC_STATE": "/run/laconic_cluster"}
+# Names of its own, so that a cluster that somebody else has up is left alone; the environment may give others.
+CLUSTER_NAMES = {name: os.environ.get(name, ours) for name, ours in (
+    ("NC_PREFIX", "lac"), ("NC_BR", "ncbrlac"), ("NC_NET", "10.79.0"), ("NC_STATE", "/run/laconic_cluster"))}
 # Ranks that wait should let the others work: there are more of them than cores.
 POLITE = {"OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 

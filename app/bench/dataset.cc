@@ -72,4 +72,29 @@ LoadedField load(const Field& field) {
   return out;
 }
 
+std::vector<Field> choose_fields(const std::vector<std::string>& files, const ArrayHint& hint,
+                                 const std::string& folder, const std::string& only) {
+  std::vector<Field> fields;
+  if (files.empty()) {
+    fields = list_fields(find_data_folder(folder));
+  } else {
+    for (const std::string& path : files) {
+      const ArrayReader in(path, hint);
+      fields.push_back({path, path, in.shape(), std::nullopt, {}});
+    }
+  }
+  std::erase_if(fields, [&](const Field& f) { return f.name.find(only) == std::string::npos; });
+  std::erase_if(fields, [](const Field& f) { return count_of(f.shape, f.path) == 0; });
+  if (fields.empty()) throw Failure(Exit::usage, "no field is left to measure");
+  return fields;
+}
+
+LoadedField load_any(const Field& field) {
+  const ArrayReader in(field.path, {field.shape.dtype, field.shape.dims});
+  if (in.kind() == FileKind::raw) return load(field);
+  LoadedField out{field, std::vector<std::uint8_t>(in.bytes())};
+  in.read(0, {out.bytes.data(), static_cast<std::size_t>(in.count()), field.shape.dtype});
+  return out;
+}
+
 }  // namespace laconic::app

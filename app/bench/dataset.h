@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/array.h"
+#include "io/array_file.h"
 #include "io/shape.h"
 
 namespace laconic::app {
@@ -37,5 +38,13 @@ std::string find_data_folder(const std::string& wanted);
 std::vector<Field> list_fields(const std::string& folder);
 
 LoadedField load(const Field& field);
+
+/// The files, or else the sample fields of the folder; only those whose name contains `only`, and that are not empty.
+/// Throws Failure(usage) when none is left.
+std::vector<Field> choose_fields(const std::vector<std::string>& files, const ArrayHint& hint,
+                                 const std::string& folder, const std::string& only);
+
+/// As load(), of any file that choose_fields() takes.
+LoadedField load_any(const Field& field);
 
 }  // namespace laconic::app

@@ -57,6 +57,52 @@ class BenchCodec(CommandTest):
         self.run_laconic("bench", "codec", "--data", self.folder, code=4)
 
 
+class BenchError(CommandTest):
+    def report(self, *options):
+        # Positive and never on a grid: every element has an error, and truncation shows.
+        self.write("x_50x100.f32", floats([v + 3 + 1e-3 * ((i * 7919) % 997) for i, v in enumerate(wave(5000))]))
+        return self.json("bench", "error", "x_50x100.f32", "--ranks", "2,4", "--size", "20000", *options)
+
+    def test_both_theories(self):
+        report = self.report("-b", "1e-2")
+        self.assertEqual(len(report["rows"]), 2 * 4 * 3)
+        self.assertEqual(len(report["per_field"]), len(report["rows"]))
+        for row in report["rows"]:
+            self.assertEqual(row["count"], 5000)
+            self.assertLessEqual(row["over_promise"], 1)
+            self.assertLessEqual(row["max"], row["ours"]["certain"] * 1.001)
+            self.assertAlmostEqual(row["rms"] ** 2, row["sigma"] ** 2 + row["bias"] ** 2, places=6)
+            self.assertLessEqual(row["percentiles"]["50"], row["percentiles"]["99"])
+        sums = {(r["mode"], r["ranks"]): r for r in report["rows"] if r["op"] == "sum"}
+        for ranks in (2, 4):
+            ours, truncating = sums["laconic", ranks], sums["zccl", ranks]
+            self.assertAlmostEqual(ours["papers"]["sigma"], ranks**0.5 / 3)
+            self.assertAlmostEqual(ours["bias"], 0, delta=0.1)
+            self.assertAlmostEqual(ours["sigma"], ours["ours"]["sigma"], delta=0.15 * ours["sigma"])
+            self.assertAlmostEqual(truncating["bias"], -ranks / 2, delta=0.2)
+            self.assertLess(truncating["within_papers_interval"], ours["within_papers_interval"])
+
+    def test_text_and_choice(self):
+        text, _ = self.run_laconic("bench", "error", self.write("x.f32", floats(wave(3000))), "--ops", "max", "--ranks", "3",
+                                   "--per-field", "--size", "9000")
+        for word in ("max", "zccl", "ccoll", "95.44", "x.f32"):
+            self.assertIn(word, text)
+        self.assertNotIn("average", text)
+
+    def test_what_is_exact_is_not_measured(self):
+        report = self.json("bench", "error", self.write("x_100.f32", floats([1.5] * 100)), "--ranks", "2", "--ops", "sum",
+                           "--size", "400")
+        self.assertEqual(len(report["skipped"]), 3)
+        self.assertEqual({r["count"] for r in report["rows"]}, {0})
+
+    def test_failures(self):
+        self.write("x.f32", floats(wave(100)))
+        for wrong in (("--ranks", "1"), ("--ops", "product"), ("--ops", "nonsense"), ("-b", "lossless"), ("-b", "10x"),
+                      ("--size", "none"), ("--only", "absent")):
+            self.run_laconic("bench", "error", "x.f32", *wrong, code=2)
+        self.run_laconic("bench", "error", self.write("x_100.i32", bytes(400)), code=4)
+
+
 class BenchCollective(CommandTest):
     def test_failures(self):
         _, said = self.run_laconic("bench", "allgather", code=2)

@@ -1,0 +1,120 @@
+"""The collectives of `laconic bench` over emulated hosts, for tools/bench: what is run, and the tables of the results."""
+
+import json
+import os
+
+import stacking
+from stacking import Failed, say, table
+
+# hosts and rate of their links; ranks is what an allreduce of the largest size runs with besides one for each host
+PLACES = [(4, "1gbit", (2, 3)), (2, "2500mbit", ())]
+SIZES = ["64KiB", "256KiB", "1MiB", "4MiB", "16MiB", "64MiB"]
+OTHERS = ["reduce", "reduce_scatter", "bcast", "allgather", "scatter", "gather", "alltoall"]
+OTHER_SIZE = "16MiB"
+QUICK_SIZES = ["64KiB", "1MiB"]
+BOUND = "1e-3rel"
+MODES = ["plain", "cprp2p fzlight", "ccoll", "zccl", "laconic"]
+LARGEST_RANKS_MODES = "plain,zccl,laconic"
+SPEED = {"1gbit": "1 Gb/s", "2500mbit": "2.5 Gb/s"}
+
+
+def measure(build, quick):
+    """Every run's JSON, with the link's rate and the MPI's short name."""
+    sizes = QUICK_SIZES if quick else SIZES
+    other = QUICK_SIZES[-1] if quick else OTHER_SIZE
+    results = []
+    for hosts, rate, fewer in PLACES:
+        with stacking.cluster(hosts, rate) as place:
+            for flavour in filter(place.usable, stacking.flavours(build)):
+                def bench(collective, ranks, size, *options, place=place, flavour=flavour, rate=rate):
+                    say(f"{collective} of {size} over {ranks} ranks at {rate} under {flavour.name} ...")
+                    r = run(build, place, flavour, ranks, collective, "--size", size, "--bound", BOUND, *options)
+                    results.append({"rate": rate, "flavour": flavour.name, **r})
+                bench("allreduce", hosts, ",".join(sizes))
+                for ranks in fewer:
+                    bench("allreduce", ranks, sizes[-1], "--modes", LARGEST_RANKS_MODES, "--repetitions", "3")
+                for collective in OTHERS:
+                    bench(collective, hosts, other, "--repetitions", "3")
+    return results
+
+
+def run(build, place, flavour, ranks, *arguments):
+    program = [os.path.join(build, "bin", "laconic"), "--json", "bench", *arguments]
+    command, environment = place.command(flavour, ranks, program)
+    out = stacking.run(command, environment, timeout=300)
+    try:
+        return json.loads(out[out.index("{"):])
+    except ValueError as error:
+        raise Failed(f"{' '.join(command)}\n  printed no JSON: {out[-500:]}") from error
+
+
+def best_modes(results, rate, collective, ranks, size):
+    """Each mode under the MPI where it was faster; {} where nothing was measured."""
+    best = {}
+    for r in results:
+        if (r["rate"], r["collective"], r["ranks"]) != (rate, collective, ranks):
+            continue
+        for s in r["sizes"]:
+            for m in s["modes"] if s["operand_bytes"] == size else ():
+                if m["mode"] not in best or m["seconds"] < best[m["mode"]]["seconds"]:
+                    best[m["mode"]] = {**m, "flavour": r["flavour"], "absolute_bound": s["absolute_bound"]}
+    return best
+
+
+def sizes_of(results, rate, collective, ranks):
+    return sorted({s["operand_bytes"] for r in results for s in r["sizes"]
+                   if (r["rate"], r["collective"], r["ranks"]) == (rate, collective, ranks)})
+
+
+def time_of(modes, name):
+    return f"{modes[name]['seconds'] * 1e3:.1f}" if name in modes else "-"
+
+
+def times(modes, name, over):
+    """How many times faster than another mode."""
+    return f"{modes[over]['seconds'] / modes[name]['seconds']:.2f}" if name in modes and over in modes else "-"
+
+
+def size_text(size):
+    return f"{size / 2**20:g} MiB" if size >= 2**20 else f"{size / 2**10:g} KiB"
+
+
+HEAD = ["ms", *("cprp2p" if m.startswith("cprp2p") else m for m in MODES), "over plain", "ratio", "over plain/ratio", "over zccl",
+        "over cprp2p", "error/bound", "outside", "scratch/allowed"]
+
+
+def row(label, modes):
+    mine = modes["laconic"]
+    gain = modes["plain"]["seconds"] / mine["seconds"]
+    outside = sum(m["violations"] for m in modes.values() if m["promised"])
+    return [label, *(time_of(modes, m) for m in MODES), f"{gain:.2f}", f"{mine['ratio']:.2f}", f"{gain / mine['ratio']:.2f}",
+            times(modes, "laconic", "zccl"), times(modes, "laconic", "cprp2p fzlight"),
+            f"{mine['max_error_over_bound']:.3f}", f"{outside:.0f}", f"{mine['scratch_bytes'] / mine['scratch_allowance']:.2f}"]
+
+
+def text_of(results):
+    """All tables; every mode under the MPI where it is faster."""
+    parts = []
+    for hosts, rate, fewer in PLACES:
+        where = f"{hosts} hosts at {SPEED[rate]}, bound {BOUND}"
+        sizes = sizes_of(results, rate, "allreduce", hosts)
+        rows = [row(size_text(s), best_modes(results, rate, "allreduce", hosts, s)) for s in sizes]
+        parts.append(f"allreduce (sum) by size of an operand, {where}\n" + table(HEAD, rows))
+        rows = []
+        for collective in OTHERS:
+            for s in sizes_of(results, rate, collective, hosts):
+                rows.append(row(f"{collective} {size_text(s)}", best_modes(results, rate, collective, hosts, s)))
+        parts.append(f"other collectives, {where}\n" + table(HEAD, rows))
+        if fewer:
+            rows = [row(f"{n} ranks", best_modes(results, rate, "allreduce", n, sizes[-1])) for n in (*fewer, hosts)]
+            parts.append(f"allreduce of {size_text(sizes[-1])} by number of ranks, {where}\n" + table(HEAD, rows))
+        parts.append(f"where the time goes in an allreduce of {size_text(sizes[-1])}, {where}; ms, mean over ranks\n" +
+                     breakdown(best_modes(results, rate, "allreduce", hosts, sizes[-1])))
+    return "\n\n".join(parts) + "\n"
+
+
+def breakdown(modes):
+    rows = [[name, modes[name]["flavour"], *(f"{modes[name]['breakdown_seconds'][p] * 1e3:.1f}"
+                                             for p in ("codec", "wire", "compute", "other"))]
+            for name in MODES if name in modes and name != "plain"]
+    return table(["mode", "MPI", "codec", "wire", "compute", "other"], rows)
