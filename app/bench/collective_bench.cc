@@ -24,6 +24,7 @@ Options options_of(const Mode& mode, const Bound& bound) {
   o.codec = mode.codec;
   o.framework = mode.framework;
   o.threads = mode.threads;
+  o.schedule = mode.schedule;
   return o;
 }
 
@@ -61,6 +62,7 @@ class Runner {
   ModeResult finish() {
     Transport& t = comm_.transport();
     result_.name = mode_.name == "cprp2p" ? fmt::format("cprp2p {}", find_codec(mode_.codec)->name()) : mode_.name;
+    if (mode_.schedule != Schedule::automatic) result_.name += fmt::format(" {}", name_of(mode_.schedule));
     if (!mode_.plain && mode_.threads > 1) result_.name += fmt::format(" {} threads", mode_.threads);
     result_.seconds = meter_.seconds();
     result_.fastest = meter_.fastest();

@@ -34,7 +34,7 @@ struct ModeResult {
   double scratch_bytes = 0;                            ///< of the rank that holds most
   double scratch_allowance = 0;                        ///< 2 x the compressed message + 4 segments of at most 1 MiB
 
-  [[nodiscard]] double ratio() const { return sent_bytes > 0 ? original_bytes / sent_bytes : 1; }
+  [[nodiscard]] double ratio() const { return original_bytes > 0 ? original_bytes / sent_bytes : 1; }
 };
 
 /// All modes at one size.

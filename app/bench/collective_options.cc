@@ -37,6 +37,18 @@ const Codec& usable_codec(const std::string& name) {
   return codec;
 }
 
+Schedule schedule_named(const std::string& name) {
+  std::string known;
+  for (const Schedule s : {Schedule::automatic, Schedule::ring, Schedule::recursive_doubling, Schedule::rabenseifner,
+                           Schedule::two_level}) {
+    std::string word = name_of(s);
+    std::replace(word.begin(), word.end(), ' ', '-');
+    if (word == name) return s;
+    (known += ' ') += word;
+  }
+  throw Failure(Exit::usage, fmt::format("--schedule '{}': there are{}", name, known));
+}
+
 Field sample_field(const CollectiveOptions& options) {
   std::string known;
   for (Field& f : list_fields(find_data_folder(options.data))) {
@@ -62,6 +74,10 @@ void CollectiveOptions::add_to(CLI::App& c) {
   c.add_option("--modes", modes,
                "What takes turns: plain (the MPI's own), cprp2p (every message compressed), ccoll (szx, step by step), "
                "zccl (fzlight, step by step), zccl-mt (the same by --threads), laconic (on the grid)")
+      ->capture_default_str()
+      ->delimiter(',');
+  c.add_option("--schedule", schedules,
+               "Schedules of the mode laconic: automatic, ring, recursive-doubling, rabenseifner, two-level")
       ->capture_default_str()
       ->delimiter(',');
   c.add_option("-t,--threads", threads, "Codec threads of a rank in cprp2p, zccl-mt and laconic")
@@ -102,7 +118,8 @@ std::vector<Mode> chosen_modes(const CollectiveOptions& options) {
         throw Failure(Exit::usage, "--modes zccl-mt is zccl by several threads: give --threads 2 or more");
       modes.push_back({name, false, CodecId::fzlight, Framework::stepwise, threads});
     } else if (name == "laconic") {
-      modes.push_back({name, false, CodecId::slice, Framework::automatic, threads});
+      for (const std::string& schedule : options.schedules)
+        modes.push_back({name, false, CodecId::slice, Framework::automatic, threads, schedule_named(schedule)});
     } else {
       throw Failure(Exit::usage,
                     fmt::format("--modes '{}': there are plain, cprp2p, ccoll, zccl, zccl-mt and laconic", name));

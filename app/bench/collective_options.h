@@ -20,6 +20,7 @@ struct Mode {
   CodecId codec = CodecId::slice;
   Framework framework = Framework::automatic;
   int threads = 1;
+  Schedule schedule = Schedule::automatic;
 };
 
 struct CollectiveOptions {
@@ -32,6 +33,7 @@ struct CollectiveOptions {
   std::string bound = "1e-3rel";
   std::vector<std::string> codecs{"fzlight"};
   std::vector<std::string> modes{"plain", "cprp2p", "ccoll", "zccl", "laconic"};
+  std::vector<std::string> schedules{"automatic"};
   int threads = 1;
   int repetitions = 5;
   std::string interface;  ///< counts the bytes on the wire; empty: not counted
@@ -42,7 +44,8 @@ struct CollectiveOptions {
 /// Adds a command for each collective to `bench`; `chosen` is called with the options of the one on the command line.
 void add_collective_benches(CLI::App& bench, const std::function<void(const CollectiveOptions&)>& chosen);
 
-/// What takes turns, in the order of --modes; cprp2p once for each codec. Throws Failure(usage).
+/// What takes turns, in the order of --modes; cprp2p once for each codec, laconic for each schedule. Throws
+/// Failure(usage).
 std::vector<Mode> chosen_modes(const CollectiveOptions& options);
 
 /// The data: the file, or the sample field. Throws Failure(bad_data) when it is empty or neither f32 nor f64.

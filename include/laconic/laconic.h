@@ -53,12 +53,14 @@ typedef enum laconic_op LACONIC_ENUM_BASE {
   LACONIC_MAX = 4
 } laconic_op;
 
-/* Who talks to whom in an allreduce within a bound. The result does not depend on it. */
+/* Who talks to whom in an allreduce within a bound; in a bcast and a reduce only whether it is on two levels. The
+ * result does not depend on it. */
 typedef enum laconic_schedule LACONIC_ENUM_BASE {
-  LACONIC_AUTOMATIC = 0, /* by size and number of ranks */
+  LACONIC_AUTOMATIC = 0, /* by size, number of ranks, and who shares a node */
   LACONIC_RING = 1,
   LACONIC_RECURSIVE_DOUBLING = 2,
-  LACONIC_RABENSEIFNER = 3
+  LACONIC_RABENSEIFNER = 3,
+  LACONIC_TWO_LEVEL = 4 /* uncompressed within a node, a ring of nodes */
 } laconic_schedule;
 
 /* A group of ranks. One thread at a time; every collective is called by all ranks in the same order. */
@@ -78,7 +80,7 @@ typedef struct laconic_options {
   int threads;               /* codec threads of this rank; 0: LACONIC_THREADS of the environment, else 1 */
   int unconfirmed;           /* 1: no closing exchange; then an error late in a call may be known to some ranks only */
   size_t segment;            /* elements that travel in one message; 0: automatic */
-  laconic_schedule schedule; /* of an allreduce; the same on every rank */
+  laconic_schedule schedule; /* the same on every rank */
   /* 1: collectives compute the exact result too, compare, and tell the achieved error (laconic_stats); a result that is
    * not what was promised is then LACONIC_INTERNAL on every rank. If one rank asks for it, all do it. -1: not, unless
    * another rank does. 0: LACONIC_VERIFY of the environment, else not. */

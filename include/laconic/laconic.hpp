@@ -43,7 +43,8 @@ enum class Schedule {
   automatic = LACONIC_AUTOMATIC,
   ring = LACONIC_RING,
   recursive_doubling = LACONIC_RECURSIVE_DOUBLING,
-  rabenseifner = LACONIC_RABENSEIFNER
+  rabenseifner = LACONIC_RABENSEIFNER,
+  two_level = LACONIC_TWO_LEVEL
 };
 
 /// Empty bound, 0 threads, no word on verify: as the environment says.

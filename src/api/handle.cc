@@ -42,7 +42,7 @@ Options options_from(const laconic_options* given, const Options& base) {
   o.confirm = given->unconfirmed == 0;
   if (given->segment != 0) o.segment_values = given->segment;
   if (given->struct_size >= offsetof(laconic_options, schedule) + sizeof given->schedule) {
-    if (given->schedule < LACONIC_AUTOMATIC || given->schedule > LACONIC_RABENSEIFNER) {
+    if (given->schedule < LACONIC_AUTOMATIC || given->schedule > LACONIC_TWO_LEVEL) {
       throw Error(Code::invalid_argument, "options.schedule is " + std::to_string(static_cast<int>(given->schedule)) +
                                               ": want one of laconic_schedule");
     }

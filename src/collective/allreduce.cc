@@ -9,33 +9,39 @@
 #include "schedule/doubling.h"
 #include "schedule/halving.h"
 #include "schedule/ring.h"
+#include "schedule/two_level.h"
 
 namespace laconic {
 namespace {
 
-/// One block where everything goes in every step, else one for each rank.
-std::vector<std::size_t> shares_for(Schedule schedule, std::size_t count, int ranks) {
-  return schedule == Schedule::recursive_doubling ? std::vector<std::size_t>{count} : even_shares(count, ranks);
+/// The budget of sums in steps counts on a ring where nobody chose, and has no use for plain elements.
+Schedule schedule_for(Schedule wish, const Budget& budget, const schedule::Nodes& nodes, std::size_t bytes) {
+  if (budget.route == Route::stepwise) {
+    return wish == Schedule::automatic || wish == Schedule::two_level ? Schedule::ring : wish;
+  }
+  return wish == Schedule::automatic ? choose_allreduce(nodes, bytes) : wish;
 }
 
-schedule::Program program_for(Schedule schedule, int ranks, int rank) {
-  if (schedule == Schedule::recursive_doubling) return schedule::doubling::allreduce(ranks, rank);
-  if (schedule == Schedule::rabenseifner) return schedule::halving::allreduce(ranks, rank);
-  return schedule::ring::allreduce(ranks, rank);
+/// One block where everything goes in every step, else at least one for each rank.
+schedule::Program program_for(Schedule schedule, const schedule::Nodes& nodes, int rank, std::size_t bytes) {
+  if (schedule == Schedule::recursive_doubling) return schedule::doubling::allreduce(nodes.ranks(), rank);
+  if (schedule == Schedule::rabenseifner) return schedule::halving::allreduce(nodes.ranks(), rank);
+  if (schedule == Schedule::ring) return schedule::ring::allreduce(nodes.ranks(), rank);
+  const int slabs = choose_slabs(bytes, nodes.most() * nodes.count());
+  return schedule::two_level::allreduce(nodes, rank, slabs, schedule::ring::allreduce);
 }
 
 std::optional<Failure> on_grid(ConstArray send, MutArray recv, Op op, const Agreement& agreed, const Budget& budget,
                                Communicator& comm, Call& call) {
-  const Schedule wish = call.options().schedule;
-  const bool ring = budget.route == Route::stepwise;  // what its budget counts on where nobody chose
-  const Schedule schedule = wish != Schedule::automatic ? wish
-                            : ring                      ? Schedule::ring
-                                                        : choose_allreduce(comm.size(), send.bytes());
-  const auto shares = shares_for(schedule, send.count, comm.size());
-  const Layout layout(shares, call.segment_values(agreed, send.dtype, shares));
+  const schedule::Nodes nodes(comm.transport().nodes());
+  const Schedule schedule = schedule_for(call.options().schedule, budget, nodes, send.bytes());
+  const auto program = program_for(schedule, nodes, comm.rank(), send.bytes());
+  const auto shares = even_shares(send.count, program.blocks);
+  // Slabs make blocks small, so that more of them are under way; that is no reason for smaller messages.
+  const auto cut = schedule == Schedule::two_level ? even_shares(send.count, comm.size()) : shares;
+  const Layout layout(shares, call.segment_values(agreed, send.dtype, cut));
   const auto kernel =
       reduction_kernel(op, split(send, shares), split(recv, shares), budget, comm.size(), call.options().threads);
-  const auto program = program_for(schedule, comm.size(), comm.rank());
   return Pipeline(comm, program, layout, *kernel, call.report()).run();
 }
 

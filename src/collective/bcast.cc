@@ -28,7 +28,10 @@ Report bcast(MutArray data, int root, Communicator& comm, const Options& options
 
   const Budget budget = call.decide_movement(data.dtype, agreed);
   const Layout layout({data.count}, call.segment_values(agreed, data.dtype, {data.count}));
-  auto program = choose_bcast(comm.size(), comm.rank(), root, layout.segments(0));
+  const schedule::Nodes nodes(comm.transport().nodes());
+  auto program = !budget.reopens && choose_two_levels(options.schedule, nodes, data.bytes())
+                     ? choose_bcast(nodes, comm.rank(), root, layout.segments(0))
+                     : choose_bcast(comm.size(), comm.rank(), root, layout.segments(0));
   if (budget.grid.lossless() && comm.rank() == root) program.result[0] = false;  // what the others decode is there
   MovementKernel kernel({data}, {data}, budget, options.threads);
   return call.finish(Pipeline(comm, program, layout, kernel, call.report()).run());

@@ -1,5 +1,6 @@
 #include "collective/choice.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "schedule/bruck.h"
@@ -9,6 +10,7 @@
 #include "schedule/ring.h"
 #include "schedule/star.h"
 #include "schedule/tree.h"
+#include "schedule/two_level.h"
 
 namespace laconic {
 namespace {
@@ -18,6 +20,16 @@ namespace {
 constexpr std::size_t short_data = std::size_t{64} << 10;
 constexpr std::size_t short_block = std::size_t{1} << 10;
 constexpr std::size_t medium_data = std::size_t{1} << 20;
+
+// With slabs, the stages of a two-level schedule overlap: some are needed for that, and more where the blocks, of which
+// a rank holds a few, would grow. Below this size messages cost more than the overlap gains.
+constexpr std::size_t enough_slabs = 16;
+constexpr std::size_t least_slab_block = std::size_t{128} << 10;
+constexpr std::size_t most_slab_block = std::size_t{1} << 20;
+
+// Plain elements must be copied from rank to rank, which costs more than to encode, add and decode them. Two levels pay
+// where one would send the data over a node's link this many times (measured at 200 Mb/s and 1 Gb/s).
+constexpr int many_exits = 4;
 
 std::size_t log2_up(int n) { return static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(n - 1))); }
 
@@ -31,6 +43,17 @@ bool power_of_two(int n) { return std::has_single_bit(static_cast<unsigned>(n));
 
 }  // namespace
 
+bool choose_two_levels(Schedule wish, const schedule::Nodes& nodes, std::size_t bytes) {
+  if (wish != Schedule::automatic) return wish == Schedule::two_level;
+  return nodes.exits() >= many_exits && nodes.most() > 1 && bytes > medium_data;
+}
+
+int choose_slabs(std::size_t bytes, int shares) {
+  const std::size_t share = bytes / static_cast<std::size_t>(shares);
+  const std::size_t for_overlap = std::min(enough_slabs, share / least_slab_block);
+  return static_cast<int>(std::max({std::size_t{1}, for_overlap, share / most_slab_block}));
+}
+
 schedule::Program choose_bcast(int ranks, int rank, int root, std::size_t segments) {
   return chain_pays(ranks, segments) ? schedule::chain::bcast(ranks, rank, root)
                                      : schedule::tree::bcast(ranks, rank, root);
@@ -39,6 +62,18 @@ schedule::Program choose_bcast(int ranks, int rank, int root, std::size_t segmen
 schedule::Program choose_reduce(int ranks, int rank, int root, std::size_t segments) {
   return chain_pays(ranks, segments) ? schedule::chain::reduce(ranks, rank, root)
                                      : schedule::tree::reduce(ranks, rank, root);
+}
+
+schedule::Program choose_bcast(const schedule::Nodes& nodes, int rank, int root, std::size_t segments) {
+  const auto between = chain_pays(nodes.count(), segments) ? schedule::chain::bcast : schedule::tree::bcast;
+  return schedule::two_level::bcast(nodes, rank, root, between);
+}
+
+schedule::Program choose_two_level_reduce(const schedule::Nodes& nodes, int rank, int root, std::size_t bytes) {
+  const int slabs = choose_slabs(bytes, nodes.most());
+  const auto between =
+      chain_pays(nodes.count(), static_cast<std::size_t>(slabs)) ? schedule::chain::reduce : schedule::tree::reduce;
+  return schedule::two_level::reduce(nodes, rank, root, slabs, between);
 }
 
 schedule::Program choose_scan(int ranks, int rank, std::size_t segments) {
@@ -64,9 +99,10 @@ schedule::Program choose_alltoall(int ranks, int rank, std::size_t block_bytes) 
                                                  : schedule::pairwise::alltoall(ranks, rank);
 }
 
-Schedule choose_allreduce(int ranks, std::size_t bytes) {
+Schedule choose_allreduce(const schedule::Nodes& nodes, std::size_t bytes) {
   if (bytes <= short_data) return Schedule::recursive_doubling;
-  return bytes <= medium_data && power_of_two(ranks) ? Schedule::rabenseifner : Schedule::ring;
+  if (choose_two_levels(Schedule::automatic, nodes, bytes)) return Schedule::two_level;
+  return bytes <= medium_data && power_of_two(nodes.ranks()) ? Schedule::rabenseifner : Schedule::ring;
 }
 
 }  // namespace laconic

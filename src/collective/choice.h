@@ -4,14 +4,25 @@
 #include <cstddef>
 
 #include "collective/options.h"
+#include "schedule/nodes.h"
 #include "schedule/schedule.h"
 
 namespace laconic {
+
+/// Whether `bytes` (uncompressed) go on two levels: by wish, or where ranks are spread over nodes so that one level
+/// would send the data over the same link many times.
+bool choose_two_levels(Schedule wish, const schedule::Nodes& nodes, std::size_t bytes);
+
+/// How many slabs a two-level schedule cuts `bytes` in, of which each has `shares` blocks.
+int choose_slabs(std::size_t bytes, int shares);
 
 /// One block of `segments` segments from the root to all, or summed from all to the root: a chain, where every rank
 /// sends the data once, or a tree, where a message takes few hops.
 schedule::Program choose_bcast(int ranks, int rank, int root, std::size_t segments);
 schedule::Program choose_reduce(int ranks, int rank, int root, std::size_t segments);
+/// The same on two levels; a reduce has blocks of its own then, of `bytes` in all.
+schedule::Program choose_bcast(const schedule::Nodes& nodes, int rank, int root, std::size_t segments);
+schedule::Program choose_two_level_reduce(const schedule::Nodes& nodes, int rank, int root, std::size_t bytes);
 schedule::Program choose_scan(int ranks, int rank, std::size_t segments);
 
 /// n blocks of `bytes` (uncompressed) in all.
@@ -23,6 +34,5 @@ schedule::Program choose_allgather(int ranks, int rank, std::size_t bytes);
 schedule::Program choose_alltoall(int ranks, int rank, std::size_t block_bytes);
 
 /// What Schedule::automatic stands for, for `bytes` (uncompressed) on each rank.
-Schedule choose_allreduce(int ranks, std::size_t bytes);
-
+Schedule choose_allreduce(const schedule::Nodes& nodes, std::size_t bytes);
 }  // namespace laconic

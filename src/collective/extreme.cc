@@ -76,11 +76,11 @@ void take_extreme(Op op, MutArray a, ConstArray b) {
 
 ExtremeKernel::ExtremeKernel(Op op, std::vector<ConstArray> operands, std::vector<MutArray> results, const Grid& grid,
                              int threads)
-    : op_(op),
-      operands_(std::move(operands)),
+    : Kernel(std::move(operands), std::move(results)),
+      op_(op),
       grid_(grid),
       threads_(threads),
-      frames_(operands_, std::move(results), grid, threads) {}
+      frames_(operands_, results_, grid, threads) {}
 
 MutArray ExtremeKernel::room(Scratch& scratch, std::size_t count) const {
   scratch.resize(std::max(scratch.size(), count * element_bytes()));
@@ -89,16 +89,15 @@ MutArray ExtremeKernel::room(Scratch& scratch, std::size_t count) const {
 
 // A frame may store an element exactly for its neighbours' sake. Frames that are added put it on the grid first; so the
 // sum with a frame of zeros holds what is the element's own, wherever blocks begin.
-MutArray ExtremeKernel::own(const Part& part) {
-  const ConstArray x = slice_of(operands_[static_cast<std::size_t>(part.block)], part.first, part.count);
-  const MutArray values = room(own_, part.count);
+MutArray ExtremeKernel::on_grid(ConstArray x) {
+  const MutArray values = room(own_, x.count);
   if (grid_.lossless()) {
     std::copy_n(static_cast<const std::uint8_t*>(x.data), x.bytes(), own_.begin());
     return values;
   }
-  frame_.resize(frame::capacity(grid_.dtype, part.count));
+  frame_.resize(frame::capacity(grid_.dtype, x.count));
   zeros_.resize(frame_.size());
-  sum_.resize(frame::sum_capacity(grid_.dtype, part.count));
+  sum_.resize(frame::sum_capacity(grid_.dtype, x.count));
   std::fill_n(own_.begin(), values.bytes(), std::uint8_t{0});
   const std::size_t zeros = frame::encode(values, grid_, zeros_, threads_);
   const std::size_t size = frame::encode(x, grid_, frame_, threads_);
@@ -121,17 +120,22 @@ std::size_t ExtremeKernel::encode_extreme(MutArray a, ConstArray b, frame::MutBy
 }
 
 std::size_t ExtremeKernel::encode(const Part& part, frame::MutBytes out) {
-  return frame::encode(own(part), grid_, out, threads_);
+  return frame::encode(on_grid(operand(part)), grid_, out, threads_);
 }
 
 std::size_t ExtremeKernel::encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) {
   const MutArray other = decoded(part, received, other_);
-  return encode_extreme(other, own(part), out);
+  return encode_extreme(other, on_grid(operand(part)), out);
 }
 
 std::size_t ExtremeKernel::add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) {
   const MutArray a = decoded(part, held, own_);
   return encode_extreme(a, decoded(part, received, other_), out);
+}
+
+std::size_t ExtremeKernel::add_plain(const Part& part, frame::Bytes held, ConstArray received, frame::MutBytes out) {
+  const MutArray other = decoded(part, held, other_);
+  return encode_extreme(other, on_grid(received), out);
 }
 
 void ExtremeKernel::keep(const Part&) { refuse_alone(); }

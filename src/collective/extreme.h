@@ -19,6 +19,7 @@ class ExtremeKernel final : public Kernel {
   std::size_t encode(const Part& part, frame::MutBytes out) override;
   std::size_t encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) override;
   std::size_t add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) override;
+  std::size_t add_plain(const Part& part, frame::Bytes held, ConstArray received, frame::MutBytes out) override;
   [[noreturn]] void keep(const Part& part) override;
   void deliver(const Part& part, frame::Bytes message) override { frames_.deliver(part, message); }
 
@@ -27,14 +28,13 @@ class ExtremeKernel final : public Kernel {
 
   /// Room for `count` elements in one of the scratch arrays.
   MutArray room(Scratch& scratch, std::size_t count) const;
-  /// This rank's operand as grid values, in own_.
-  MutArray own(const Part& part);
+  /// A rank's operand as grid values, in own_.
+  MutArray on_grid(ConstArray x);
   MutArray decoded(const Part& part, frame::Bytes message, Scratch& scratch) const;
   /// a = extreme of a and b; then encoded.
   std::size_t encode_extreme(MutArray a, ConstArray b, frame::MutBytes out) const;
 
   Op op_;
-  std::vector<ConstArray> operands_;
   Grid grid_;
   int threads_;
   MovementKernel frames_;

@@ -4,10 +4,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "collective/layout.h"
+#include "core/error.h"
 #include "frame/frame.h"
 
 namespace laconic {
@@ -15,7 +18,19 @@ namespace laconic {
 /// Called by one thread. Messages come from other ranks: a kernel checks them and throws Error(corrupt).
 class Kernel {
  public:
+  /// Per block: what this rank brings (null data where it brings nothing), and where it goes (null data: not wanted).
+  Kernel(std::vector<ConstArray> operands, std::vector<MutArray> results)
+      : operands_(std::move(operands)), results_(std::move(results)) {}
   virtual ~Kernel() = default;
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+
+  [[nodiscard]] ConstArray operand(const Part& part) const {
+    return slice_of(operands_[static_cast<std::size_t>(part.block)], part.first, part.count);
+  }
+  [[nodiscard]] MutArray result(const Part& part) const {
+    return slice_of(results_[static_cast<std::size_t>(part.block)], part.first, part.count);
+  }
 
   /// Bytes of one element when nothing is compressed.
   [[nodiscard]] virtual std::size_t element_bytes() const = 0;
@@ -31,6 +46,17 @@ class Kernel {
 
   /// Two messages combined.
   virtual std::size_t add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) = 0;
+
+  /// A message combined with another rank's operand, which came as plain elements.
+  virtual std::size_t add_plain(const Part& /*part*/, frame::Bytes /*held*/, ConstArray /*received*/,
+                                frame::MutBytes /*out*/) {
+    throw Error(Code::internal, "a schedule asked for a sum that this kernel does not form");
+  }
+
+  /// A part of the result that came as plain elements.
+  void deliver_plain(const Part& part, frame::Bytes elements) const {
+    std::memcpy(result(part).data, elements.data(), elements.size());
+  }
 
   /// A part that this rank brings and keeps, and that no other rank has to do with.
   virtual void keep(const Part& part) = 0;
@@ -57,6 +83,8 @@ class Kernel {
     if (progress_) progress_();
   }
 
+  std::vector<ConstArray> operands_;
+  std::vector<MutArray> results_;
   double compute_seconds_ = 0;
 
  private:

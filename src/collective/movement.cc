@@ -27,8 +27,7 @@ void expect_frame(frame::Bytes message, const Grid& grid, std::size_t count, Cod
 
 MovementKernel::MovementKernel(std::vector<ConstArray> operands, std::vector<MutArray> results, const Budget& budget,
                                int threads)
-    : operands_(std::move(operands)),
-      results_(std::move(results)),
+    : Kernel(std::move(operands), std::move(results)),
       budget_(budget),
       codec_(*find_codec(budget.codec)),
       threads_(threads) {}
@@ -52,26 +51,22 @@ void MovementKernel::decode(frame::Bytes message, MutArray y) const {
   frame::decode(message, y, threads_);
 }
 
-std::size_t MovementKernel::encode(const Part& part, frame::MutBytes out) {
-  return encode(slice_of(operands_[static_cast<std::size_t>(part.block)], part.first, part.count), out);
-}
+std::size_t MovementKernel::encode(const Part& part, frame::MutBytes out) { return encode(operand(part), out); }
 
 std::size_t MovementKernel::encode_add(const Part&, frame::Bytes, frame::MutBytes) { refuse_sums(); }
 
 std::size_t MovementKernel::add(const Part&, frame::Bytes, frame::Bytes, frame::MutBytes) { refuse_sums(); }
 
 void MovementKernel::keep(const Part& part) {
-  const ConstArray from = slice_of(operands_[static_cast<std::size_t>(part.block)], part.first, part.count);
-  const MutArray to = slice_of(results_[static_cast<std::size_t>(part.block)], part.first, part.count);
+  const ConstArray from = operand(part);
+  const MutArray to = result(part);
   if (to.data != from.data) std::memcpy(to.data, from.data, from.bytes());
 }
 
-void MovementKernel::deliver(const Part& part, frame::Bytes message) {
-  decode(message, slice_of(results_[static_cast<std::size_t>(part.block)], part.first, part.count));
-}
+void MovementKernel::deliver(const Part& part, frame::Bytes message) { decode(message, result(part)); }
 
 std::size_t MovementKernel::reopen(const Part& part, frame::Bytes received, frame::MutBytes out) {
-  MutArray values = slice_of(results_[static_cast<std::size_t>(part.block)], part.first, part.count);
+  MutArray values = result(part);
   if (values.data == nullptr) {
     opened_.resize(std::max(opened_.size(), values.bytes()));
     values.data = opened_.data();

@@ -11,7 +11,6 @@ namespace laconic {
 
 class MovementKernel final : public Kernel {
  public:
-  /// Per block: what this rank brings (null data where it brings nothing), and where it goes (null data: not wanted).
   MovementKernel(std::vector<ConstArray> operands, std::vector<MutArray> results, const Budget& budget, int threads);
   /// By slice.
   MovementKernel(std::vector<ConstArray> operands, std::vector<MutArray> results, const Grid& grid, int threads);
@@ -32,8 +31,6 @@ class MovementKernel final : public Kernel {
   void decode(frame::Bytes message, MutArray y) const;
 
  private:
-  std::vector<ConstArray> operands_;
-  std::vector<MutArray> results_;
   Budget budget_;
   const Codec& codec_;
   int threads_;

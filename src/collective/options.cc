@@ -12,6 +12,8 @@ const char* name_of(Schedule schedule) {
       return "recursive doubling";
     case Schedule::rabenseifner:
       return "rabenseifner";
+    case Schedule::two_level:
+      return "two-level";
   }
   return "?";
 }

@@ -29,14 +29,16 @@ enum class Framework : std::uint8_t {
 /// "automatic", "on-grid", "stepwise", "point-to-point"; "?" for a value that is no Framework.
 const char* name_of(Framework framework);
 
-/// Who talks to whom in an allreduce. The result does not depend on it.
+/// Who talks to whom in an allreduce; in a bcast and a reduce only whether it is on two levels. The result does not
+/// depend on it.
 enum class Schedule : std::uint8_t {
-  automatic = 0,           ///< by size and number of ranks
+  automatic = 0,           ///< by size, number of ranks, and who shares a node
   ring = 1,                ///< fewest bytes, n - 1 steps twice
   recursive_doubling = 2,  ///< fewest steps, the whole data in each
   rabenseifner = 3,        ///< recursive halving, then doubling: a ring's bytes in few steps where n is a power of two
+  two_level = 4,           ///< plain elements within a node, a ring of nodes
 };
-/// "automatic", "ring", "recursive doubling", "rabenseifner"; "?" for a value that is no Schedule.
+/// "automatic", "ring", "recursive doubling", "rabenseifner", "two-level"; "?" for a value that is no Schedule.
 const char* name_of(Schedule schedule);
 
 struct Options {
@@ -44,7 +46,7 @@ struct Options {
   int threads = 1;                 ///< codec threads of this rank; the bytes do not depend on it
   std::size_t segment_values = 0;  ///< pipeline segment in elements, rounded up to whole chunks; 0: automatic. Ranks
                                    ///< may differ: the smallest wins
-  Schedule schedule = Schedule::automatic;  ///< of allreduce on the grid; the same on every rank
+  Schedule schedule = Schedule::automatic;  ///< on the grid; the same on every rank
   /// The same on every rank. With a codec that keeps a ratio the bound is one (10x) and nothing is promised. In the
   /// frameworks stepwise and point_to_point, sums are rounded at every step, as plain MPI's are, and products take a
   /// bound per operand or none.
@@ -62,7 +64,8 @@ struct Report {
   Route route = Route::automatic;  ///< what was taken
   double operand_bound = 0;        ///< absolute bound that each operand was encoded with; 0: lossless
   double result_bound = 0;  ///< absolute bound promised for each element of the result; 0: exact; infinite: nothing
-  std::uint64_t bytes_received = 0;  ///< payload, metadata included
+  std::uint64_t local_bytes = 0;     ///< sent as plain elements within a node; not in stats
+  std::uint64_t bytes_received = 0;  ///< payload, metadata included; without plain elements
   std::uint64_t messages_sent = 0;
   std::uint64_t scratch_bytes = 0;  ///< most bytes of messages held at one time
   /// Where the call was verified (which no other member counts): the largest |result - exact| over all ranks, where the

@@ -8,32 +8,19 @@
 namespace laconic {
 namespace {
 
-constexpr int tag = 1;
+constexpr int plain_tag = 0;
+constexpr int coded_tag = 1;
 
 // Receives posted ahead. Enough to ride out a neighbour's scheduling gap; each costs address space, not memory.
 constexpr std::size_t receive_window = 8;
+
+// Messages under way before a sender waits, where it may.
+constexpr std::size_t one_way_window = 3;
 
 // Short pieces of one step to one peer share a message up to this many uncompressed bytes: about what a message's own
 // cost (tens of microseconds) is worth.
 constexpr std::size_t most_bytes_to_share = std::size_t{64} << 10;
 constexpr std::size_t piece_head = 4;  // the piece's bytes, in a shared message
-
-// A poison message: magic, code, rank, text. No frame begins with this magic.
-constexpr std::uint8_t poison_magic[4] = {'L', 'E', 'R', 'R'};
-constexpr std::size_t poison_head = 12;
-constexpr std::size_t poison_text_limit = 400;
-
-std::vector<std::uint8_t> make_poison(const Failure& failure) {
-  std::vector<std::uint8_t> bytes(poison_head);
-  const auto code = static_cast<std::int32_t>(failure.code);
-  const auto rank = static_cast<std::int32_t>(failure.rank);
-  std::memcpy(&bytes[0], poison_magic, 4);
-  std::memcpy(&bytes[4], &code, 4);
-  std::memcpy(&bytes[8], &rank, 4);
-  const std::string text = failure.text.substr(0, poison_text_limit);
-  bytes.insert(bytes.end(), text.begin(), text.end());
-  return bytes;
-}
 
 std::string block_name(int block) { return "block " + std::to_string(block); }
 
@@ -41,7 +28,14 @@ std::string block_name(int block) { return "block " + std::to_string(block); }
 
 Pipeline::Pipeline(Communicator& comm, const schedule::Program& program, const Layout& layout, Kernel& kernel,
                    Report& report)
-    : comm_(comm), transport_(comm.transport()), program_(program), layout_(layout), kernel_(kernel), report_(report) {
+    : comm_(comm),
+      transport_(comm.transport()),
+      program_(program),
+      layout_(layout),
+      kernel_(kernel),
+      report_(report),
+      plain_{.tag = plain_tag},
+      coded_{.tag = coded_tag} {
   kernel.on_pause([this] { transport_.poll(); });
   plan();
 }
@@ -64,7 +58,8 @@ void Pipeline::run_program() {
   if (!failure_) note_what_stays();
   for (const StepPlan& step : steps_) {
     begin_step(step);
-    for (std::size_t k = 0; k < step.recvs; ++k) receive(recvs_[next_recv_]);
+    for (std::size_t k = 0; k < step.plain; ++k) receive(plain_);  // waits for no other node
+    for (std::size_t k = 0; k < step.coded; ++k) receive(coded_);
   }
   while (deliver_one()) reap();
   const double compute = kernel_.take_compute_seconds();
@@ -84,7 +79,7 @@ void Pipeline::plan() {
     slots_[static_cast<std::size_t>(b)].resize(layout_.segments(b));
     longest = std::max(longest, layout_.count(b));
   }
-  capacity_ = std::max(kernel_.capacity(std::min(longest, layout_.segment_values())), poison_head + poison_text_limit);
+  capacity_ = std::max(kernel_.capacity(std::min(longest, layout_.segment_values())), most_poison_bytes + 1);
   final_version_.assign(layout_.blocks(), 0);
   for (const schedule::Step& step : program_.steps) {
     StepPlan& planned = steps_.emplace_back();
@@ -94,15 +89,15 @@ void Pipeline::plan() {
       ++sends.back().second;
       for (const Piece& p : e.pieces) {
         sent_[static_cast<std::size_t>(p.block)] = true;
-        ++slot(p).sends_left;
+        if (!p.plain) ++slot(p).sends_left;
       }
       capacity_ = std::max(capacity_, capacity_for(e));
       lanes_[e.peer].envelopes.push_back(std::move(e));
     }
     for (Envelope& e : pack(step.recvs)) {
-      ++planned.recvs;
+      ++(e.pieces[0].plain ? planned.plain : planned.coded);
       capacity_ = std::max(capacity_, capacity_for(e));
-      recvs_.push_back(std::move(e));
+      inbox_of(e).envelopes.push_back(std::move(e));
     }
     for (const schedule::Transfer& t : step.recvs) ++final_version_[static_cast<std::size_t>(t.block)];
   }
@@ -113,7 +108,7 @@ std::vector<Pipeline::Envelope> Pipeline::pack(const std::vector<schedule::Trans
   struct Pile {
     std::vector<Piece> pieces;
     std::size_t bytes = 0;
-    bool whole = true;  // no block is cut: whoever cuts one wants its segments to travel apart
+    bool whole = true;  // messages, and no block is cut: whoever cuts one wants its segments to travel apart
   };
   std::vector<int> peers;
   std::map<int, Pile> piles;
@@ -121,9 +116,11 @@ std::vector<Pipeline::Envelope> Pipeline::pack(const std::vector<schedule::Trans
     if (!piles.contains(t.peer)) peers.push_back(t.peer);
     Pile& pile = piles[t.peer];
     const int version = final_version_[static_cast<std::size_t>(t.block)];  // so far
-    for (std::size_t k = 0; k < layout_.segments(t.block); ++k) pile.pieces.push_back({t.block, k, t.how, version});
+    for (std::size_t k = 0; k < layout_.segments(t.block); ++k) {
+      pile.pieces.push_back({t.block, k, t.how, version, t.plain});
+    }
     pile.bytes += layout_.count(t.block) * kernel_.element_bytes();
-    pile.whole = pile.whole && layout_.segments(t.block) <= 1;
+    pile.whole = pile.whole && !t.plain && layout_.segments(t.block) <= 1;
   }
   std::vector<Envelope> envelopes;
   for (const int peer : peers) {
@@ -138,17 +135,25 @@ std::vector<Pipeline::Envelope> Pipeline::pack(const std::vector<schedule::Trans
 }
 
 std::size_t Pipeline::capacity_for(const Envelope& envelope) const {
-  if (envelope.pieces.size() == 1) return kernel_.capacity(part(envelope.pieces[0]).count);
+  const Piece& first = envelope.pieces[0];
+  if (first.plain) return plain_bytes(first);
+  if (envelope.pieces.size() == 1) return kernel_.capacity(part(first).count);
   std::size_t bytes = 0;
   for (const Piece& p : envelope.pieces) bytes += piece_head + kernel_.capacity(part(p).count);
   return bytes;
 }
 
 void Pipeline::post_receives() {
-  while (incoming_.size() < receive_window && next_recv_ + incoming_.size() < recvs_.size()) {
+  post_receives(plain_);
+  post_receives(coded_);
+}
+
+void Pipeline::post_receives(Inbox& inbox) {
+  while (inbox.posted.size() < receive_window && inbox.next + inbox.posted.size() < inbox.envelopes.size()) {
     MessagePtr message = comm_.pool().take(capacity_);
-    Request request = transport_.irecv(message->room(), recvs_[next_recv_ + incoming_.size()].peer, tag);
-    incoming_.push_back({std::move(request), std::move(message)});
+    const int peer = inbox.envelopes[inbox.next + inbox.posted.size()].peer;
+    Request request = transport_.irecv(message->room(), peer, inbox.tag);
+    inbox.posted.push_back({std::move(request), std::move(message)});
   }
 }
 
@@ -158,42 +163,61 @@ void Pipeline::begin_step(const StepPlan& step) {
     Lane& lane = lanes_[peer];
     lane.due += envelopes;
     while (lane.next < lane.due) {
-      if (!failure_) encode_for(lane.envelopes[lane.next]);
       if (failure_) {
         send_poison(lane);
-      } else {
-        flush_all();  // a piece of an operand goes to all who want it before the next one is encoded
-        reap();
+        continue;
       }
+      prepare(lane.envelopes[lane.next]);
+      if (failure_) continue;
+      flush_all();  // a piece of an operand goes to all who want it before the next one is encoded
+      reap();
     }
   }
 }
 
-/// Encodes those of its pieces that are operands which nobody has asked for before.
-void Pipeline::encode_for(const Envelope& envelope) {
+/// Encodes those of its pieces that are operands which nobody has asked for before, and sees to it that results which
+/// go as they are have been decoded.
+void Pipeline::prepare(const Envelope& envelope) {
   for (const Piece& p : envelope.pieces) {
+    if (p.plain && !is_result(p)) continue;
     Slot& s = slot(p);
-    if (s.message != nullptr) continue;
-    s.message = encoded(part(p));
-    if (failure_) return;
-    const auto block = static_cast<std::size_t>(p.block);
-    if (final_version_[block] == 0 && program_.result[block]) {
-      deliveries_.push_back({part(p), s.message, program_.rank});
+    if (s.message == nullptr && !s.queued) {
+      s.message = encoded(part(p));
+      if (failure_) return;
+      const auto block = static_cast<std::size_t>(p.block);
+      if (final_version_[block] == 0 && program_.result[block]) queue(p, s.message, program_.rank);
+      if (s.sends_left == 0) s.message.reset();
     }
+    while (p.plain && !s.delivered && deliver_one()) continue;
   }
 }
 
-void Pipeline::receive(const Envelope& envelope) {
+bool Pipeline::is_result(const Piece& p) const {
+  const auto block = static_cast<std::size_t>(p.block);
+  return program_.result[block] && p.version == final_version_[block];
+}
+
+void Pipeline::receive(Inbox& inbox) {
   post_receives();
-  Posted posted = std::move(incoming_.front());
-  incoming_.pop_front();
-  ++next_recv_;
+  const Envelope& envelope = inbox.envelopes[inbox.next];
+  Posted posted = std::move(inbox.posted.front());
+  inbox.posted.pop_front();
+  ++inbox.next;
   await(posted.request);
-  comm_.pool().filled(posted.message, posted.request.received());
-  report_.bytes_received += posted.request.received();
+  const std::size_t size = posted.request.received();
+  comm_.pool().filled(posted.message, size);
+  const bool plain = envelope.pieces[0].plain;
+  if (!plain) report_.bytes_received += size;
   if (failure_) return;
-  if (auto failure = poison_in(*posted.message)) {
+  if (plain && size == plain_bytes(envelope.pieces[0])) {
+    take_plain(envelope.peer, envelope.pieces[0], posted.message);
+  } else if (auto failure = failure_in(posted.message->bytes())) {
     fail(std::move(*failure));
+  } else if (plain) {
+    guarded(block_name(envelope.pieces[0].block) + " from rank " + std::to_string(envelope.peer), [&] {
+      throw Error(Code::corrupt, std::to_string(size) + " bytes came where " +
+                                     std::to_string(plain_bytes(envelope.pieces[0])) + " of plain elements were due");
+    });
   } else if (envelope.pieces.size() == 1) {
     combine(envelope.peer, envelope.pieces[0], std::move(posted.message));
   } else {
@@ -233,19 +257,38 @@ void Pipeline::await(Request& request) {
   }
 }
 
+void Pipeline::take_plain(int peer, const Piece& piece, const MessagePtr& received) {
+  Slot& s = slot(piece);
+  const std::string what = block_name(piece.block) + " from rank " + std::to_string(peer);
+  if (piece.how == schedule::Combine::copy) {
+    s.queued = s.delivered = guarded(what, [&] { kernel_.deliver_plain(part(piece), received->bytes()); });
+    if (s.delivered) advance(peer, piece, nullptr);
+    return;
+  }
+  if (s.message == nullptr) s.message = encoded(part(piece));
+  if (failure_) return;
+  MessagePtr sum = comm_.pool().take(capacity_);
+  const bool done = guarded(what, [&] {
+    ConstArray x = kernel_.operand(part(piece));
+    x.data = received->bytes().data();
+    comm_.pool().filled(sum, kernel_.add_plain(part(piece), s.message->bytes(), x, sum->room()));
+  });
+  if (!done) return;
+  s.message = std::move(sum);
+  advance(peer, piece, s.message);
+}
+
 void Pipeline::combine(int peer, const Piece& piece, MessagePtr received) {
   Slot& s = slot(piece);
-  const auto block = static_cast<std::size_t>(piece.block);
   const MessagePtr arrived = received;
   const std::string what = block_name(piece.block) + " from rank " + std::to_string(peer);
-  bool delivered = false;
   if (piece.how == schedule::Combine::copy) {
     s.message = std::move(received);
     if (kernel_.reopens() && s.sends_left != 0) {
       const MessagePtr again = comm_.pool().take(capacity_);
-      delivered = guarded(
+      s.queued = s.delivered = guarded(
           what, [&] { comm_.pool().filled(again, kernel_.reopen(part(piece), s.message->bytes(), again->room())); });
-      if (!delivered) return;
+      if (!s.delivered) return;
       s.message = again;
     }
   } else if (!program_.exclusive || s.sends_left != 0) {
@@ -259,14 +302,25 @@ void Pipeline::combine(int peer, const Piece& piece, MessagePtr received) {
     if (!done) return;
     s.message = std::move(sum);
   }
+  advance(peer, piece, program_.exclusive ? arrived : s.message);
+}
+
+/// After a receive: the piece goes on to others and, if it is complete, to the caller.
+void Pipeline::advance(int peer, const Piece& piece, MessagePtr result) {
+  Slot& s = slot(piece);
   ++s.version;
-  const MessagePtr result = program_.exclusive ? arrived : s.message;
   flush_all();
+  const auto block = static_cast<std::size_t>(piece.block);
   if (s.version == final_version_[block]) {
-    if (program_.result[block] && !delivered) deliveries_.push_back({part(piece), result, peer});
+    if (program_.result[block] && !s.queued) queue(piece, std::move(result), peer);
     if (s.sends_left == 0) s.message.reset();
   }
   reap();
+}
+
+void Pipeline::queue(const Piece& piece, MessagePtr message, int from) {
+  slot(piece).queued = true;
+  deliveries_.push_back({part(piece), &slot(piece), std::move(message), from});
 }
 
 MessagePtr Pipeline::encoded(const Part& part) {
@@ -284,25 +338,58 @@ void Pipeline::flush_all() {
 void Pipeline::flush(Lane& lane) {
   while (lane.next < lane.envelopes.size()) {
     const Envelope& envelope = lane.envelopes[lane.next];
+    const bool due = lane.next < lane.due;
     for (const Piece& p : envelope.pieces) {
-      const Slot& s = slot(p);
-      if (s.message == nullptr || s.version != p.version) return;
+      if (!ready(p, due)) return;
     }
     post(envelope);
     ++lane.next;
   }
 }
 
+/// Plain operands are always there, but go only when their step has come: they would fill the receiver's memory.
+bool Pipeline::ready(const Piece& p, bool due) {
+  const Slot& s = slot(p);
+  if (p.plain) return is_result(p) ? s.delivered : due;
+  return s.message != nullptr && s.version == p.version;
+}
+
 void Pipeline::post(const Envelope& envelope) {
-  const MessagePtr message = envelope.pieces.size() == 1 ? slot(envelope.pieces[0]).message : sealed(envelope);
-  outgoing_.push_back({transport_.isend(message->bytes(), envelope.peer, tag), message});
-  report_.stats.wire_bytes += message->bytes().size();
+  const Piece& first = envelope.pieces[0];
+  if (first.plain && program_.one_way) make_room();
+  const MessagePtr message = first.plain                   ? plain(first)
+                             : envelope.pieces.size() == 1 ? slot(first).message
+                                                           : sealed(envelope);
+  outgoing_.push_back({transport_.isend(message->bytes(), envelope.peer, inbox_of(envelope).tag), message});
   ++report_.messages_sent;
+  if (first.plain) {
+    report_.local_bytes += message->bytes().size();
+    return;
+  }
+  report_.stats.wire_bytes += message->bytes().size();
   for (const Piece& p : envelope.pieces) {
     Slot& s = slot(p);
     report_.stats.original_bytes += part(p).count * kernel_.element_bytes();
     if (--s.sends_left == 0 && s.version == final_version_[static_cast<std::size_t>(p.block)]) s.message.reset();
   }
+}
+
+/// Where senders need not listen, they keep few messages under way.
+void Pipeline::make_room() {
+  const Timed clock(report_.stats.wire_seconds);
+  while (outgoing_.size() >= one_way_window) {
+    outgoing_.front().request.wait();
+    outgoing_.pop_front();
+  }
+}
+
+/// A copy, since the caller's memory may change before it has been sent, or after a failure be gone.
+MessagePtr Pipeline::plain(const Piece& piece) {
+  MessagePtr message = comm_.pool().take(capacity_);
+  const ConstArray x = is_result(piece) ? ConstArray(kernel_.result(part(piece))) : kernel_.operand(part(piece));
+  std::memcpy(message->room().data(), x.data, x.bytes());
+  comm_.pool().filled(message, x.bytes());
+  return message;
 }
 
 /// The pieces in one message, each after its size.
@@ -321,8 +408,17 @@ MessagePtr Pipeline::sealed(const Envelope& envelope) {
 }
 
 void Pipeline::send_poison(Lane& lane) {
-  outgoing_.push_back({transport_.isend(poison_->bytes(), lane.envelopes[lane.next].peer, tag), poison_});
-  report_.stats.wire_bytes += poison_->bytes().size();
+  const Envelope& envelope = lane.envelopes[lane.next];
+  MessagePtr message = poison_;
+  const auto bytes = poison_->bytes();
+  if (envelope.pieces[0].plain && bytes.size() == plain_bytes(envelope.pieces[0])) {  // must not look like elements
+    message = comm_.pool().take(capacity_);
+    std::copy(bytes.begin(), bytes.end(), message->room().begin());
+    message->room()[bytes.size()] = 0;
+    comm_.pool().filled(message, bytes.size() + 1);
+  }
+  outgoing_.push_back({transport_.isend(message->bytes(), envelope.peer, inbox_of(envelope).tag), message});
+  report_.stats.wire_bytes += message->bytes().size();
   ++report_.messages_sent;
   ++lane.next;
 }
@@ -337,13 +433,14 @@ bool Pipeline::deliver_one() {
   if (deliveries_.empty()) return false;
   const Delivery d = std::move(deliveries_.front());
   deliveries_.pop_front();
-  guarded(block_name(d.part.block) + " from rank " + std::to_string(d.from), [&] {
+  d.slot->delivered = guarded(block_name(d.part.block) + " from rank " + std::to_string(d.from), [&] {
     if (d.message == nullptr) {
       kernel_.keep(d.part);
     } else {
       kernel_.deliver(d.part, d.message->bytes());
     }
   });
+  if (d.slot->delivered) flush_all();
   return true;
 }
 
@@ -353,7 +450,7 @@ void Pipeline::note_what_stays() {
     const auto block = static_cast<std::size_t>(b);
     if (!program_.result[block] || !program_.operand[block] || final_version_[block] != 0 || sent_[block]) continue;
     for (std::size_t k = 0; k < layout_.segments(b); ++k) {
-      deliveries_.push_back({layout_.part(b, k), nullptr, program_.rank});
+      deliveries_.push_back({layout_.part(b, k), &slots_[block][k], nullptr, program_.rank});
     }
   }
 }
@@ -376,22 +473,12 @@ bool Pipeline::guarded(const std::string& what, Work&& work) {
 }
 
 void Pipeline::fail(Failure failure) {
-  const auto bytes = make_poison(failure);
+  const auto bytes = poison_of(failure);
   poison_ = comm_.pool().take(capacity_);
   std::copy(bytes.begin(), bytes.end(), poison_->room().begin());
   comm_.pool().filled(poison_, bytes.size());
   failure_ = std::move(failure);
   deliveries_.clear();
-}
-
-std::optional<Failure> Pipeline::poison_in(const Message& message) const {
-  const auto bytes = message.bytes();
-  if (bytes.size() < poison_head || std::memcmp(bytes.data(), poison_magic, 4) != 0) return std::nullopt;
-  std::int32_t code = 0;
-  std::int32_t rank = 0;
-  std::memcpy(&code, &bytes[4], 4);
-  std::memcpy(&rank, &bytes[8], 4);
-  return Failure{static_cast<Code>(code), rank, std::string(bytes.begin() + poison_head, bytes.end())};
 }
 
 }  // namespace laconic

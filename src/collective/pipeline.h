@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collective/communicator.h"
+#include "collective/failure.h"
 #include "collective/kernel.h"
 #include "collective/layout.h"
 #include "collective/pool.h"
@@ -19,15 +20,8 @@
 
 namespace laconic {
 
-/// Why a collective failed, and on which rank it began.
-struct Failure {
-  Code code = Code::ok;
-  int rank = 0;
-  std::string text;
-};
-
 /// One run of a program. A message is one segment of one block or, where several short ones go to the same peer in the
-/// same step, all of those together.
+/// same step, all of those together; or the elements of a segment as they are, where the program says so.
 ///
 /// When something fails on this rank (a damaged frame, a kernel that throws), it still takes and gives every message
 /// that the schedule foresees, but what it gives is a poison message with the reason; who receives one does the same.
@@ -47,6 +41,7 @@ class Pipeline {
     std::size_t segment;
     schedule::Combine how;  ///< of a receive
     int version;            ///< of a send: how many receives go into the block before
+    bool plain;
   };
   struct Envelope {  ///< one message
     int peer;
@@ -59,19 +54,28 @@ class Pipeline {
   };
   struct StepPlan {
     std::vector<std::pair<int, std::size_t>> sends;  ///< peers, and how many envelopes go to each
-    std::size_t recvs = 0;                           ///< envelopes
+    std::size_t plain = 0, coded = 0;                ///< envelopes that come
   };
-  struct Slot {          ///< what this rank holds of one segment of one block
-    MessagePtr message;  ///< null: only the operand in the caller's memory, or nothing, or nothing any more
-    int version = 0;     ///< receives that went into it
-    int sends_left = 0;
+  struct Slot {           ///< what this rank holds of one segment of one block
+    MessagePtr message;   ///< null: only the operand in the caller's memory, or nothing, or nothing any more
+    int version = 0;      ///< receives that went into it
+    int sends_left = 0;   ///< of the message
+    bool queued = false;  ///< for delivery
+    bool delivered = false;
   };
   struct Posted {
     Request request;
     MessagePtr message;
   };
+  struct Inbox {  ///< what comes in one form, in program order; each has its window, so that none waits for the other
+    int tag;
+    std::vector<Envelope> envelopes{};
+    std::size_t next = 0;         ///< to be completed next
+    std::deque<Posted> posted{};  ///< from next on
+  };
   struct Delivery {
     Part part;
+    Slot* slot;
     MessagePtr message;  ///< null: nothing to decode, see Kernel::keep()
     int from;
   };
@@ -81,26 +85,35 @@ class Pipeline {
   [[nodiscard]] std::size_t capacity_for(const Envelope& envelope) const;
   void run_program();
   void post_receives();
+  void post_receives(Inbox& inbox);
   void begin_step(const StepPlan& step);
-  void encode_for(const Envelope& envelope);
-  void receive(const Envelope& envelope);
+  void prepare(const Envelope& envelope);
+  void receive(Inbox& inbox);
   void await(Request& request);
   void open(const Envelope& envelope, const MessagePtr& received);
+  void take_plain(int peer, const Piece& piece, const MessagePtr& received);
   void combine(int peer, const Piece& piece, MessagePtr received);
+  void advance(int peer, const Piece& piece, MessagePtr result);
   MessagePtr encoded(const Part& part);
   void flush_all();
   void flush(Lane& lane);
   void post(const Envelope& envelope);
+  MessagePtr plain(const Piece& piece);
+  void make_room();
   MessagePtr sealed(const Envelope& envelope);
   void send_poison(Lane& lane);
   void reap();
   bool deliver_one();
+  void queue(const Piece& piece, MessagePtr message, int from);
   void note_what_stays();
   /// Runs kernel work against the codec's clock. False when it threw: the run has then failed.
   template <typename Work>
   bool guarded(const std::string& what, Work&& work);
   void fail(Failure failure);
-  [[nodiscard]] std::optional<Failure> poison_in(const Message& message) const;
+  [[nodiscard]] bool is_result(const Piece& p) const;
+  [[nodiscard]] bool ready(const Piece& p, bool due);
+  [[nodiscard]] std::size_t plain_bytes(const Piece& p) const { return part(p).count * kernel_.element_bytes(); }
+  [[nodiscard]] Inbox& inbox_of(const Envelope& e) { return e.pieces[0].plain ? plain_ : coded_; }
   Slot& slot(const Piece& p) { return slots_[static_cast<std::size_t>(p.block)][p.segment]; }
   [[nodiscard]] Part part(const Piece& p) const { return layout_.part(p.block, p.segment); }
 
@@ -116,9 +129,7 @@ class Pipeline {
   std::vector<bool> sent_;                ///< per block: this rank sends it at some time
   std::map<int, Lane> lanes_;             ///< by peer
   std::vector<StepPlan> steps_;
-  std::vector<Envelope> recvs_;      ///< in program order
-  std::size_t next_recv_ = 0;        ///< of recvs_, to be completed next
-  std::deque<Posted> incoming_;      ///< posted, in program order, from recvs_[next_recv_] on
+  Inbox plain_, coded_;
   std::deque<Posted> outgoing_;      ///< not yet known to be complete
   std::deque<Delivery> deliveries_;  ///< decoded when there is time
   std::optional<Failure> failure_;

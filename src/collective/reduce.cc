@@ -14,9 +14,17 @@ namespace {
 
 std::optional<Failure> on_grid(ConstArray send, MutArray recv, Op op, int root, const Agreement& agreed,
                                const Budget& budget, Communicator& comm, Call& call) {
-  const Layout layout({send.count}, call.segment_values(agreed, send.dtype, {send.count}));
-  const auto program = choose_reduce(comm.size(), comm.rank(), root, layout.segments(0));
-  const auto kernel = reduction_kernel(op, {send}, {recv}, budget, comm.size(), call.options().threads);
+  const schedule::Nodes nodes(comm.transport().nodes());
+  const bool two_levels =
+      budget.route == Route::on_grid && choose_two_levels(call.options().schedule, nodes, send.bytes());
+  const std::size_t segment_values = call.segment_values(agreed, send.dtype, {send.count});
+  const auto program =
+      two_levels ? choose_two_level_reduce(nodes, comm.rank(), root, send.bytes())
+                 : choose_reduce(comm.size(), comm.rank(), root, Layout({send.count}, segment_values).segments(0));
+  const auto shares = even_shares(send.count, program.blocks);
+  const Layout layout(shares, call.segment_values(agreed, send.dtype, shares));
+  const auto kernel =
+      reduction_kernel(op, split(send, shares), split(recv, shares), budget, comm.size(), call.options().threads);
   return Pipeline(comm, program, layout, *kernel, call.report()).run();
 }
 

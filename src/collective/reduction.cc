@@ -10,11 +10,7 @@
 namespace laconic {
 GridReductionKernel::GridReductionKernel(std::vector<ConstArray> operands, std::vector<MutArray> results,
                                          const Grid& grid, std::uint32_t divisor, int threads)
-    : operands_(std::move(operands)), results_(std::move(results)), grid_(grid), divisor_(divisor), threads_(threads) {}
-
-ConstArray GridReductionKernel::operand(const Part& part) const {
-  return slice_of(operands_[static_cast<std::size_t>(part.block)], part.first, part.count);
-}
+    : Kernel(std::move(operands), std::move(results)), grid_(grid), divisor_(divisor), threads_(threads) {}
 
 std::size_t GridReductionKernel::element_bytes() const { return size_of(grid_.dtype); }
 
@@ -34,12 +30,15 @@ std::size_t GridReductionKernel::add(const Part& part, frame::Bytes held, frame:
   return frame::add(held, received, out, threads_);
 }
 
+std::size_t GridReductionKernel::add_plain(const Part&, frame::Bytes held, ConstArray received, frame::MutBytes out) {
+  return frame::encode_add(received, held, out, threads_);
+}
+
 void GridReductionKernel::keep(const Part&) { refuse_alone(); }
 
 void GridReductionKernel::deliver(const Part& part, frame::Bytes message) {
   expect_frame(message, grid_, part.count);
-  const MutArray out = slice_of(results_[static_cast<std::size_t>(part.block)], part.first, part.count);
-  frame::decode(message, out, threads_, divisor_);
+  frame::decode(message, result(part), threads_, divisor_);
 }
 
 void refuse_alone() { throw Error(Code::internal, "a schedule left a reduction to one rank alone"); }

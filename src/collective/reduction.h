@@ -15,8 +15,7 @@ namespace laconic {
 
 class GridReductionKernel final : public Kernel {
  public:
-  /// Per block: this rank's operand, and where the sum goes (null data: not wanted). Decoding divides by
-  /// `divisor`: 1 for a sum, the number of ranks for an average.
+  /// Decoding divides by `divisor`: 1 for a sum, the number of ranks for an average.
   GridReductionKernel(std::vector<ConstArray> operands, std::vector<MutArray> results, const Grid& grid,
                       std::uint32_t divisor, int threads);
 
@@ -25,14 +24,11 @@ class GridReductionKernel final : public Kernel {
   std::size_t encode(const Part& part, frame::MutBytes out) override;
   std::size_t encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) override;
   std::size_t add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) override;
+  std::size_t add_plain(const Part& part, frame::Bytes held, ConstArray received, frame::MutBytes out) override;
   [[noreturn]] void keep(const Part& part) override;
   void deliver(const Part& part, frame::Bytes message) override;
 
  private:
-  [[nodiscard]] ConstArray operand(const Part& part) const;
-
-  std::vector<ConstArray> operands_;
-  std::vector<MutArray> results_;
   Grid grid_;
   std::uint32_t divisor_;
   int threads_;

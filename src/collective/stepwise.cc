@@ -12,9 +12,8 @@ namespace laconic {
 
 StepwiseKernel::StepwiseKernel(Op op, std::vector<ConstArray> operands, std::vector<MutArray> results,
                                const Budget& budget, int summands, int threads)
-    : op_(op),
-      operands_(std::move(operands)),
-      results_(std::move(results)),
+    : Kernel(std::move(operands), std::move(results)),
+      op_(op),
       summands_(op == Op::average ? summands : 1),
       frames_(operands_, results_, budget, threads) {}
 
@@ -42,7 +41,7 @@ void StepwiseKernel::average(MutArray a) {
 
 std::size_t StepwiseKernel::encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) {
   const MutArray sum = decoded(part, received, sum_);
-  combine(sum, slice_of(operands_[static_cast<std::size_t>(part.block)], part.first, part.count));
+  combine(sum, operand(part));
   return frames_.encode(sum, out);
 }
 
@@ -56,16 +55,16 @@ void StepwiseKernel::keep(const Part&) { refuse_alone(); }
 
 void StepwiseKernel::deliver(const Part& part, frame::Bytes message) {
   frames_.deliver(part, message);
-  average(slice_of(results_[static_cast<std::size_t>(part.block)], part.first, part.count));
+  average(result(part));
 }
 
 std::size_t StepwiseKernel::reopen(const Part& part, frame::Bytes received, frame::MutBytes out) {
   const MutArray values = decoded(part, received, sum_);
   const std::size_t size = frames_.encode(values, out);
-  const MutArray result = slice_of(results_[static_cast<std::size_t>(part.block)], part.first, part.count);
-  if (result.data == nullptr) return size;
-  std::memcpy(result.data, values.data, values.bytes());
-  average(result);
+  const MutArray to = result(part);
+  if (to.data == nullptr) return size;
+  std::memcpy(to.data, values.data, values.bytes());
+  average(to);
   return size;
 }
 

@@ -36,8 +36,6 @@ class StepwiseKernel final : public Kernel {
   void average(MutArray a);
 
   Op op_;
-  std::vector<ConstArray> operands_;
-  std::vector<MutArray> results_;
   int summands_;
   MovementKernel frames_;
   Scratch sum_, other_;

@@ -18,6 +18,9 @@ struct Transfer {
   int peer = 0;
   int block = 0;
   Combine how = Combine::copy;  ///< of a receive; meaningless for a send
+  /// The elements themselves travel, as between ranks that share memory: the sender's final result of the block, if it
+  /// keeps that, else what it brings. Who receives plain elements of a result can pass them on in no other form.
+  bool plain = false;
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
@@ -38,6 +41,9 @@ struct Program {
   std::vector<bool> result;   ///< per block: this rank keeps what it holds in the end
   /// A result is what arrived last, before this rank's own part is added to it (an exclusive scan).
   bool exclusive = false;
+  /// Nobody awaits anything, however indirectly, from one whom it sends to. Who sends plain elements, which may come
+  /// about faster than they are taken, can then wait.
+  bool one_way = false;
   std::vector<Step> steps;
 };
 

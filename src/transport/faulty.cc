@@ -30,6 +30,7 @@ class FaultyTransport final : public Transport {
   std::unique_ptr<Transport> duplicate() override {
     return std::make_unique<FaultyTransport>(inner_.duplicate(), fault_);
   }
+  [[nodiscard]] const std::vector<int>& nodes() const override { return inner_.nodes(); }
   [[nodiscard]] std::string description() const override { return inner_.description() + " with faults"; }
 
   Request isend(std::span<const std::uint8_t> data, int to, int tag) override {

@@ -43,7 +43,8 @@ struct Mailbox {
 };
 
 struct Group {
-  Group(int ranks, double timeout_seconds) : boxes(static_cast<std::size_t>(ranks)), timeout(timeout_seconds) {}
+  Group(std::vector<int> node_of_each, double timeout_seconds)
+      : boxes(node_of_each.size()), nodes(std::move(node_of_each)), timeout(timeout_seconds) {}
 
   /// The first failure counts; everyone who waits is woken to see it.
   void fail(const std::string& what) {
@@ -67,7 +68,7 @@ struct Group {
   std::shared_ptr<Group> duplicate(std::size_t nth) {
     const std::lock_guard lock(failure_mutex);
     while (duplicates.size() <= nth) {
-      duplicates.push_back(std::make_shared<Group>(static_cast<int>(boxes.size()), timeout));
+      duplicates.push_back(std::make_shared<Group>(nodes, timeout));
       duplicates.back()->failure = failure;
     }
     return duplicates[nth];
@@ -79,6 +80,7 @@ struct Group {
   }
 
   std::vector<Mailbox> boxes;
+  std::vector<int> nodes;
   double timeout;
   std::mutex failure_mutex;  ///< taken after a mailbox's, never before
   std::optional<std::string> failure;
@@ -174,6 +176,7 @@ class ThreadsTransport final : public Transport {
 
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return static_cast<int>(group_->boxes.size()); }
+  [[nodiscard]] const std::vector<int>& nodes() const override { return group_->nodes; }
   [[nodiscard]] std::string description() const override { return "threads"; }
   void poll() override {}
   std::unique_ptr<Transport> duplicate() override {
@@ -237,19 +240,24 @@ std::vector<std::unique_ptr<Transport>> transports_of(const std::shared_ptr<Grou
   return all;
 }
 
-std::shared_ptr<Group> make_group(int ranks, double timeout_seconds) {
+std::shared_ptr<Group> make_group(int ranks, double timeout_seconds, std::vector<int> nodes) {
   if (ranks < 1) throw Error(Code::invalid_argument, "ranks = " + std::to_string(ranks) + ": want at least 1");
-  return std::make_shared<Group>(ranks, timeout_seconds);
+  if (nodes.empty()) nodes.assign(static_cast<std::size_t>(ranks), 0);
+  if (nodes.size() != static_cast<std::size_t>(ranks)) {
+    throw Error(Code::invalid_argument, std::to_string(nodes.size()) + " nodes given for " + std::to_string(ranks) +
+                                            " ranks: want one for each, or none");
+  }
+  return std::make_shared<Group>(std::move(nodes), timeout_seconds);
 }
 
 }  // namespace
 
-std::vector<std::unique_ptr<Transport>> make_threads_group(int ranks, double timeout_seconds) {
-  return transports_of(make_group(ranks, timeout_seconds));
+std::vector<std::unique_ptr<Transport>> make_threads_group(int ranks, double timeout_seconds, std::vector<int> nodes) {
+  return transports_of(make_group(ranks, timeout_seconds, std::move(nodes)));
 }
 
-void run_ranks(int ranks, const std::function<void(Transport&)>& body, double timeout_seconds) {
-  const auto group = make_group(ranks, timeout_seconds);
+void run_ranks(int ranks, const std::function<void(Transport&)>& body, double timeout_seconds, std::vector<int> nodes) {
+  const auto group = make_group(ranks, timeout_seconds, std::move(nodes));
   const auto transports = transports_of(group);
   std::mutex mutex;
   std::exception_ptr first;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace laconic {
 
@@ -58,6 +59,9 @@ class Transport {
   /// Another transport over the same ranks, for another thread, whose messages never meet this one's. Collective, and
   /// every rank gets one or none: Error(unsupported) then says why.
   virtual std::unique_ptr<Transport> duplicate() = 0;
+
+  /// Which ranks share a node, and so its memory: those with the same number. One for each rank, the same everywhere.
+  [[nodiscard]] virtual const std::vector<int>& nodes() const = 0;
 
   /// For messages: "MPI (Open MPI 4.1.4)", "threads".
   [[nodiscard]] virtual std::string description() const = 0;

@@ -105,12 +105,13 @@ TEST_F(ApiMpi, AllgatherAndAllgathervInPlace) {
 TEST_F(ApiMpi, ReduceScanExscanAndSchedules) {
   const auto x = mine(5000);
   std::vector<float> whole(x.size()), y(x.size());
-  for (const auto schedule : {laconic::Schedule::ring, laconic::Schedule::recursive_doubling}) {
+  for (const auto schedule :
+       {laconic::Schedule::ring, laconic::Schedule::recursive_doubling, laconic::Schedule::two_level}) {
     comm.set_options({.bound = "1e-3", .schedule = schedule});
     whole.swap(y);
     comm.allreduce<float>(x, y, laconic::Op::sum);
+    EXPECT_TRUE(schedule == laconic::Schedule::ring || whole == y);
   }
-  EXPECT_EQ(whole, y);
   std::fill(y.begin(), y.end(), 0.0F);
   const int root = comm.size() / 2;
   comm.reduce<float>(x, y, laconic::Op::sum, root);

@@ -58,8 +58,19 @@ class BenchCollective(CommandTest):
         for size in report["sizes"]:
             self.assertEqual(sum(m["violations"] for m in size["modes"] if m["promised"]), 0)
 
+    def test_schedules(self):
+        report = self.run_ranks(3, "allreduce", "--size", "100k", "--modes", "laconic", "--schedule",
+                                "automatic,ring,two-level", "--repetitions", "1")
+        modes = report["sizes"][0]["modes"]
+        self.assertEqual([m["mode"] for m in modes], ["laconic", "laconic ring", "laconic two-level"])
+        for m in modes:
+            self.assertTrue(m["identical_on_all_ranks"])
+            self.assertEqual(m["violations"], 0)
+            self.assertGreaterEqual(m["ratio"], 1)
+            self.assertLessEqual(m["scratch_bytes"], m["scratch_allowance"])
+
     def test_failures(self):
-        for wrong in (("--modes", "zccl-mt"), ("--codec", "gzip"), ("-b", "10x"), ("--wire", "nonsense0")):
+        for wrong in (("--modes", "zccl-mt"), ("--codec", "gzip"), ("-b", "10x"), ("--schedule", "square", "-t", "1"), ("--wire", "nonsense0")):
             with self.subTest(wrong):
                 said = self.run_ranks(1, "allreduce", "--size", "1k", *wrong, code=2)
                 self.assertIn(wrong[1], said)

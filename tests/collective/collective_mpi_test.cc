@@ -108,16 +108,34 @@ TEST_F(CollectiveMpi, EveryScheduleReduceAndScanAgree) {
   Options options = with("1e-3");
   options.schedule = Schedule::ring;
   allreduce(view(operands[me]), view(ring), Op::sum, comm, options);
-  for (const Schedule s : {Schedule::recursive_doubling, Schedule::rabenseifner}) {
+  for (const Schedule s : {Schedule::recursive_doubling, Schedule::rabenseifner, Schedule::two_level}) {
     options.schedule = s;
     allreduce(view(operands[me]), view(other), Op::sum, comm, options);
     EXPECT_TRUE(world::same_bytes(other, ring)) << name_of(s);
   }
   std::fill(other.begin(), other.end(), 0.0F);
+  reduce(view(operands[me]), view(other), Op::sum, comm.size() - 1, comm, options);  // on two levels
+  EXPECT_TRUE(comm.rank() != comm.size() - 1 || world::same_bytes(other, ring));
+  options.schedule = Schedule::automatic;
   reduce(view(operands[me]), view(other), Op::sum, 0, comm, options);
   EXPECT_TRUE(comm.rank() != 0 || world::same_bytes(other, ring));
   scan(view(operands[me]), view(other), Op::sum, comm, options);
   EXPECT_TRUE(comm.rank() != comm.size() - 1 || world::same_bytes(other, ring));
+}
+
+// Within one node all ranks but the root get plain elements; those that the root ends with.
+TEST_F(CollectiveMpi, BcastOnTwoLevelsGivesTheBitsOfAFlatOne) {
+  const int root = comm.size() - 1;
+  const auto sent = make<float>("smooth", 2000003, root);
+  Options options = with("1e-3");
+  std::vector<std::vector<float>> got;
+  for (const Schedule s : {Schedule::ring, Schedule::two_level}) {
+    got.push_back(comm.rank() == root ? sent : std::vector<float>(sent.size()));
+    options.schedule = s;
+    bcast(view(got.back()), root, comm, options);
+    expect_same_bytes_on_all(got.back());
+  }
+  EXPECT_TRUE(world::same_bytes(got[0], got[1]));
 }
 
 // Long enough for a chain of many segments and messages that MPI does not send eagerly.

@@ -43,9 +43,10 @@ struct Run {
   std::vector<Report> reports;
 };
 
-/// body(rank, communicator) returns the rank's result and report.
+/// body(rank, communicator) returns the rank's result and report. nodes: see run_ranks().
 template <typename T>
-Run<T> run(int ranks, const std::function<std::pair<std::vector<T>, Report>(int, Communicator&)>& body) {
+Run<T> run(int ranks, const std::function<std::pair<std::vector<T>, Report>(int, Communicator&)>& body,
+           std::vector<int> nodes = {}) {
   Run<T> out;
   out.results.resize(static_cast<std::size_t>(ranks));
   out.reports.resize(static_cast<std::size_t>(ranks));
@@ -57,7 +58,7 @@ Run<T> run(int ranks, const std::function<std::pair<std::vector<T>, Report>(int,
         out.results[static_cast<std::size_t>(t.rank())] = std::move(result);
         out.reports[static_cast<std::size_t>(t.rank())] = report;
       },
-      30);
+      30, std::move(nodes));
   return out;
 }
 

@@ -20,6 +20,16 @@ struct Outcome {
   State holds;          ///< what ranks hold in the end
   State arrived;        ///< what arrived last, as it came
   std::string problem;  ///< empty when the programs fit together
+  /// [rank][block]: receives that are still to come, and whether a result came as plain elements.
+  std::vector<std::vector<int>> awaited;
+  std::vector<std::vector<bool>> came_plain;
+};
+
+/// What is on its way from one rank to another.
+struct Parcel {
+  int block = 0;
+  bool plain = false;
+  Contributions content;
 };
 
 inline std::string at(int step, int rank) {
@@ -43,29 +53,43 @@ inline std::string check_alone(const Program& p, int ranks, int rank) {
   return "";
 }
 
-/// Every receive of the step must find its message: same pair, same block, same place in the order of that pair.
-inline std::string run_step(const std::vector<Program>& programs, std::size_t s, State& holds, State& arrived) {
-  std::map<std::pair<int, int>, std::vector<std::pair<int, Contributions>>> wires;  // (from, to) -> messages in order
+/// What a rank sends; empty where it has nothing that could go that way.
+inline Contributions sent(const Program& p, const Transfer& t, const Outcome& out) {
+  const auto rank = static_cast<std::size_t>(p.rank);
+  const auto block = static_cast<std::size_t>(t.block);
+  if (!t.plain) return out.came_plain[rank][block] ? Contributions{} : out.holds[rank][block];
+  if (p.result[block] && out.awaited[rank][block] == 0) return out.holds[rank][block];
+  return p.operand[block] ? Contributions{{p.rank, 1}} : Contributions{};
+}
+
+/// Every receive of the step must find its message: same pair, same block, same form, same place in the order of that
+/// pair.
+inline std::string run_step(const std::vector<Program>& programs, std::size_t s, Outcome& out) {
+  std::map<std::pair<int, int>, std::vector<Parcel>> wires;  // (from, to) -> messages in order
   for (const Program& p : programs) {
     if (s >= p.steps.size()) continue;
     for (const Transfer& t : p.steps[s].sends) {
-      const auto& held = holds[static_cast<std::size_t>(p.rank)][static_cast<std::size_t>(t.block)];
-      if (held.empty())
+      const Contributions content = sent(p, t, out);
+      if (content.empty())
         return at(static_cast<int>(s), p.rank) + "sends block " + std::to_string(t.block) + ", has none";
-      wires[{p.rank, t.peer}].emplace_back(t.block, held);
+      wires[{p.rank, t.peer}].push_back({t.block, t.plain, content});
     }
   }
   for (const Program& p : programs) {
     if (s >= p.steps.size()) continue;
     for (const Transfer& t : p.steps[s].recvs) {
       auto& wire = wires[{t.peer, p.rank}];
-      if (wire.empty() || wire.front().first != t.block) {
+      if (wire.empty() || wire.front().block != t.block || wire.front().plain != t.plain) {
         return at(static_cast<int>(s), p.rank) + "awaits block " + std::to_string(t.block) + " which does not come";
       }
-      auto& held = holds[static_cast<std::size_t>(p.rank)][static_cast<std::size_t>(t.block)];
+      const auto rank = static_cast<std::size_t>(p.rank);
+      const auto block = static_cast<std::size_t>(t.block);
+      auto& held = out.holds[rank][block];
       if (t.how == Combine::copy) held.clear();
-      for (const auto& [who, times] : wire.front().second) held[who] += times;
-      arrived[static_cast<std::size_t>(p.rank)][static_cast<std::size_t>(t.block)] = wire.front().second;
+      for (const auto& [who, times] : wire.front().content) held[who] += times;
+      out.arrived[rank][block] = wire.front().content;
+      out.came_plain[rank][block] = t.plain && t.how == Combine::copy;
+      --out.awaited[rank][block];
       wire.erase(wire.begin());
     }
   }
@@ -84,15 +108,19 @@ inline Outcome run(const std::vector<Program>& programs) {
     const Program& p = programs[static_cast<std::size_t>(r)];
     out.problem = check_alone(p, ranks, r);
     if (!out.problem.empty()) return out;
-    out.holds.emplace_back(static_cast<std::size_t>(p.blocks));
-    out.arrived[static_cast<std::size_t>(r)].resize(static_cast<std::size_t>(p.blocks));
+    const auto blocks = static_cast<std::size_t>(p.blocks);
+    out.holds.emplace_back(blocks);
+    out.arrived[static_cast<std::size_t>(r)].resize(blocks);
+    out.came_plain.emplace_back(blocks);
+    out.awaited.emplace_back(blocks);
+    for (const Step& step : p.steps)
+      for (const Transfer& t : step.recvs) ++out.awaited.back()[static_cast<std::size_t>(t.block)];
     for (std::size_t b = 0; b < p.operand.size(); ++b) {
       if (p.operand[b]) out.holds.back()[b][r] = 1;
     }
     steps = std::max(steps, p.steps.size());
   }
-  for (std::size_t s = 0; s < steps && out.problem.empty(); ++s)
-    out.problem = run_step(programs, s, out.holds, out.arrived);
+  for (std::size_t s = 0; s < steps && out.problem.empty(); ++s) out.problem = run_step(programs, s, out);
   return out;
 }
 

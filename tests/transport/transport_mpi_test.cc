@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <climits>
 
 #include "core/error.h"
@@ -46,6 +47,19 @@ TEST(Mpi, WaitingGivesUpAndNamesTheRank) {
 TEST(Mpi, SaysWhichLibraryItIs) {
   const std::string name = make_mpi_transport(MPI_COMM_WORLD)->description();
   EXPECT_TRUE(name.rfind("MPI (Open MPI ", 0) == 0 || name.rfind("MPI (MPICH ", 0) == 0) << name;
+}
+
+TEST(Mpi, RanksOfOneHostShareANode) {
+  const auto t = make_mpi_transport(MPI_COMM_WORLD);
+  std::vector<std::uint8_t> mine(MPI_MAX_PROCESSOR_NAME), all(mine.size() * static_cast<std::size_t>(t->size()));
+  int length = 0;
+  MPI_Get_processor_name(reinterpret_cast<char*>(mine.data()), &length);
+  t->allgather_small(mine, all);
+  ASSERT_EQ(t->nodes().size(), static_cast<std::size_t>(t->size()));
+  for (std::size_t r = 0; r < t->nodes().size(); ++r) {
+    const bool same = std::equal(mine.begin(), mine.end(), all.begin() + static_cast<std::ptrdiff_t>(r * mine.size()));
+    EXPECT_EQ(t->nodes()[r] == t->nodes()[static_cast<std::size_t>(t->rank())], same) << r;
+  }
 }
 
 TEST(Mpi, AMessageLongerThanItsBufferIsAnError) {

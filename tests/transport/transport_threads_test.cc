@@ -80,8 +80,19 @@ TEST(RunRanks, AFailureWakesTheOthersAndIsRethrown) {
   EXPECT_EQ(woken, 3);
 }
 
-TEST(RunRanks, WantsAtLeastOneRank) {
+TEST(RunRanks, WantsAtLeastOneRankAndANodeForEach) {
   EXPECT_THROW(run_ranks(0, [](Transport&) {}), Error);
+  EXPECT_THROW(run_ranks(3, [](Transport&) {}, 1, {0, 1}), Error);
+}
+
+TEST(RunRanks, RanksAreOnOneNodeOrWhereTheCallerSays) {
+  run_ranks(3, [](Transport& t) { EXPECT_EQ(t.nodes(), (std::vector<int>{0, 0, 0})); });
+  const std::vector<int> nodes{4, 1, 4};
+  const auto body = [&](Transport& t) {
+    EXPECT_EQ(t.nodes(), nodes);
+    EXPECT_EQ(t.duplicate()->nodes(), nodes);
+  };
+  run_ranks(3, body, 1, nodes);
 }
 
 }  // namespace

@@ -72,6 +72,20 @@ void wait_until(Test&& done, int rank, const std::string& awaited, double timeou
   }
 }
 
+/// For each rank the lowest rank that it shares memory with. Collective.
+std::vector<int> find_nodes(MPI_Comm comm, int rank, int size) {
+  MPI_Comm node = MPI_COMM_NULL;
+  int code = MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+  if (code != MPI_SUCCESS) fail(rank, "MPI_Comm_split_type", code);
+  int lowest = rank;  // of the node's rank 0, since the split keeps the order
+  MPI_Bcast(&lowest, 1, MPI_INT, 0, node);
+  MPI_Comm_free(&node);
+  std::vector<int> nodes(static_cast<std::size_t>(size));
+  code = MPI_Allgather(&lowest, 1, MPI_INT, nodes.data(), 1, MPI_INT, comm);
+  if (code != MPI_SUCCESS) fail(rank, "MPI_Allgather", code);
+  return nodes;
+}
+
 /// Set when something is left unfinished: the communicator then must not be freed, which would wait for the others.
 using GaveUp = std::shared_ptr<bool>;
 
@@ -143,12 +157,14 @@ std::string library_name() {
 
 class MpiTransport final : public Transport {
  public:
-  MpiTransport(MPI_Comm comm, double timeout) : timeout_(timeout) {
+  /// `nodes`: of a communicator with the same ranks; empty: still to be found.
+  MpiTransport(MPI_Comm comm, double timeout, std::vector<int> nodes) : timeout_(timeout), nodes_(std::move(nodes)) {
     MPI_Comm_rank(comm, &rank_);
     MPI_Comm_size(comm, &size_);
     const int code = MPI_Comm_dup(comm, &comm_);
     if (code != MPI_SUCCESS) fail(rank_, "MPI_Comm_dup", code);
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    if (nodes_.empty()) nodes_ = find_nodes(comm_, rank_, size_);
     name_ = library_name();
   }
   MpiTransport(const MpiTransport&) = delete;
@@ -161,6 +177,7 @@ class MpiTransport final : public Transport {
 
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
+  [[nodiscard]] const std::vector<int>& nodes() const override { return nodes_; }
   [[nodiscard]] std::string description() const override { return name_; }
 
   Request isend(std::span<const std::uint8_t> data, int to, int tag) override {
@@ -212,7 +229,7 @@ class MpiTransport final : public Transport {
       throw Error(Code::unsupported,
                   "MPI must have been initialised for several threads: MPI_Init_thread with MPI_THREAD_MULTIPLE");
     }
-    return std::make_unique<MpiTransport>(comm_, timeout_);
+    return std::make_unique<MpiTransport>(comm_, timeout_, nodes_);
   }
 
   // Progress in both libraries comes from any call that looks for messages.
@@ -239,6 +256,7 @@ class MpiTransport final : public Transport {
   int rank_ = 0;
   int size_ = 1;
   double timeout_;
+  std::vector<int> nodes_;
   GaveUp gave_up_ = std::make_shared<bool>(false);
   std::unique_ptr<Small> small_ = std::make_unique<Small>();
   std::string name_;
@@ -247,7 +265,7 @@ class MpiTransport final : public Transport {
 }  // namespace
 
 std::unique_ptr<Transport> make_mpi_transport(MPI_Comm comm, double timeout_seconds) {
-  return std::make_unique<MpiTransport>(comm, timeout_seconds);
+  return std::make_unique<MpiTransport>(comm, timeout_seconds, std::vector<int>{});
 }
 
 }  // namespace laconic
