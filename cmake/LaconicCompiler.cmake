@@ -13,7 +13,7 @@ endif()
 
 # The encoder promises a bound by computing exactly what the decoder will compute: no fused multiply-add anywhere.
 add_compile_options(-ffp-contract=off)
-add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wcast-qual -Werror)
+add_compile_options(-Wall -Wextra -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> -Wcast-qual -Werror)
 
 if(LACONIC_SANITIZE)
   add_compile_options(-fsanitize=${LACONIC_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

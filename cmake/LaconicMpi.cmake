@@ -52,7 +52,7 @@ if(LACONIC_MPI)
   find_program(LACONIC_MPICC_openmpi NAMES mpicc.openmpi DOC "Open MPI's compiler wrapper")
   find_program(LACONIC_MPIEXEC_openmpi NAMES mpiexec.openmpi DOC "Open MPI's launcher")
   set(LACONIC_MPIEXEC_FLAGS_openmpi --oversubscribe --bind-to none)
-  set(LACONIC_MPI_ENV_openmpi OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
+  set(LACONIC_MPI_ENV_openmpi LACONIC_CACHE=off OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
       OMPI_MCA_btl_vader_single_copy_mechanism=none)
 
   # PyPI's MPICH 5 in the venv first, Debian's otherwise.
@@ -63,7 +63,7 @@ if(LACONIC_MPI)
   endif()
   find_program(LACONIC_MPIEXEC_mpich NAMES mpiexec.mpich)
   set(LACONIC_MPIEXEC_FLAGS_mpich -launcher fork)
-  set(LACONIC_MPI_ENV_mpich MPIR_CVAR_POLLS_BEFORE_YIELD=1)
+  set(LACONIC_MPI_ENV_mpich MPIR_CVAR_POLLS_BEFORE_YIELD=1 LACONIC_CACHE=off)
 
   foreach(flavour IN ITEMS openmpi mpich)
     if(LACONIC_MPICC_${flavour} AND LACONIC_MPIEXEC_${flavour})

@@ -25,6 +25,7 @@ Options options_of(const Mode& mode, const Bound& bound) {
   o.framework = mode.framework;
   o.threads = mode.threads;
   o.schedule = mode.schedule;
+  o.mode = mode.way;
   return o;
 }
 
@@ -52,6 +53,8 @@ class Runner {
     result_.violations = sum_over(t, static_cast<double>(verdict.violations));
     if (work_.same_everywhere()) result_.identical = identical_everywhere(t, work_.result());
   }
+
+  void warm_up() { call(false); }
 
   void measure() {
     call(true);
@@ -154,6 +157,8 @@ SizeResult measure_size(const CollectiveOptions& options, const std::vector<Mode
   for (const Mode& mode : modes)
     runners.emplace_back(mode, bound, work, comm, plain, options.collective, options.interface);
   for (Runner& r : runners) r.check(result.absolute_bound);
+  for (int i = 1; i < options.warm_up; ++i)
+    for (Runner& r : runners) r.warm_up();
   for (int repetition = 0; repetition < options.repetitions; ++repetition)
     for (Runner& r : runners) r.measure();
   for (Runner& r : runners) result.modes.push_back(r.finish());

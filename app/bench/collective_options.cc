@@ -73,16 +73,19 @@ void CollectiveOptions::add_to(CLI::App& c) {
   c.add_option("--codec", codecs, "Codecs of the mode cprp2p")->capture_default_str()->delimiter(',');
   c.add_option("--modes", modes,
                "What takes turns: plain (the MPI's own), cprp2p (every message compressed), ccoll (szx, step by step), "
-               "zccl (fzlight, step by step), zccl-mt (the same by --threads), laconic (on the grid)")
+               "zccl (fzlight, step by step), zccl-mt (the same by --threads), laconic (on the grid), auto (laconic or "
+               "plain, whichever is faster)")
       ->capture_default_str()
       ->delimiter(',');
   c.add_option("--schedule", schedules,
                "Schedules of the mode laconic: automatic, ring, recursive-doubling, rabenseifner, two-level")
       ->capture_default_str()
       ->delimiter(',');
-  c.add_option("-t,--threads", threads, "Codec threads of a rank in cprp2p, zccl-mt and laconic")
+  c.add_option("-t,--threads", threads, "Codec threads of a rank in cprp2p, zccl-mt, laconic and auto")
       ->capture_default_str();
   c.add_option("--repetitions", repetitions, "Repetitions; the median is reported")->capture_default_str();
+  c.add_option("--warm-up", warm_up, "Calls before any is timed (auto learns from its first five or so)")
+      ->capture_default_str();
   c.add_option("--wire", interface, "Count the bytes that cross this network interface, such as eth0");
 }
 
@@ -120,9 +123,12 @@ std::vector<Mode> chosen_modes(const CollectiveOptions& options) {
     } else if (name == "laconic") {
       for (const std::string& schedule : options.schedules)
         modes.push_back({name, false, CodecId::slice, Framework::automatic, threads, schedule_named(schedule)});
+    } else if (name == "auto") {
+      modes.push_back(
+          {name, false, CodecId::slice, Framework::automatic, threads, Schedule::automatic, laconic::Mode::automatic});
     } else {
       throw Failure(Exit::usage,
-                    fmt::format("--modes '{}': there are plain, cprp2p, ccoll, zccl, zccl-mt and laconic", name));
+                    fmt::format("--modes '{}': there are plain, cprp2p, ccoll, zccl, zccl-mt, laconic and auto", name));
     }
   }
   return modes;

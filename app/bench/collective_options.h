@@ -15,12 +15,13 @@ namespace laconic::app {
 
 /// One of the things that take turns.
 struct Mode {
-  std::string name;    ///< as in --modes: plain, cprp2p, ccoll, zccl, zccl-mt, laconic
+  std::string name;    ///< as in --modes: plain, cprp2p, ccoll, zccl, zccl-mt, laconic, auto
   bool plain = false;  ///< the MPI library's own collective; the rest does not matter then
   CodecId codec = CodecId::slice;
   Framework framework = Framework::automatic;
   int threads = 1;
   Schedule schedule = Schedule::automatic;
+  laconic::Mode way = laconic::Mode::compressed;
 };
 
 struct CollectiveOptions {
@@ -36,6 +37,7 @@ struct CollectiveOptions {
   std::vector<std::string> schedules{"automatic"};
   int threads = 1;
   int repetitions = 5;
+  int warm_up = 1;        ///< calls before any is timed
   std::string interface;  ///< counts the bytes on the wire; empty: not counted
 
   void add_to(CLI::App& command);

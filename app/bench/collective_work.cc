@@ -111,7 +111,7 @@ void CollectiveWork::spoil() { std::fill(recv_.begin(), recv_.end(), std::uint8_
 
 Report CollectiveWork::run(Communicator& comm, const Options& options) {
   const bool root = rank_ == 0;
-  const std::vector<std::size_t> counts(root ? static_cast<std::size_t>(ranks_) : 0, count_);
+
   switch (collective_) {
     case Collective::allreduce:
       return allreduce(send(), recv(), Op::sum, comm, options);
@@ -122,13 +122,13 @@ Report CollectiveWork::run(Communicator& comm, const Options& options) {
     case Collective::bcast:
       return bcast(recv(), 0, comm, options);
     case Collective::scatter:
-      return scatter(send(), counts, recv(), 0, comm, options);
+      return scatter_equal(send(), recv(), 0, comm, options);
     case Collective::gather:
-      return gather(send(), recv(), counts, 0, comm, options);
+      return gather_equal(send(), recv(), 0, comm, options);
     case Collective::alltoall:
       return alltoall(send(), recv(), comm, options);
     default:
-      return allgather(send(), recv(), comm, options);
+      return allgather_equal(send(), recv(), comm, options);
   }
 }
 

@@ -63,6 +63,17 @@ typedef enum laconic_schedule LACONIC_ENUM_BASE {
   LACONIC_TWO_LEVEL = 4 /* uncompressed within a node, a ring of nodes */
 } laconic_schedule;
 
+/* Whether a call compresses. Automatic: what is expected to be faster, judged by a model of link and codec, a sample of
+ * the data, and what calls of the same kind took before. A call that goes plainly has no compression error, but the
+ * plain library's own rounding. Once that has been decided, the next calls of its kind may go without any exchange
+ * between ranks; what holds when ranks then disagree or die is what holds for the plain library. */
+typedef enum laconic_mode LACONIC_ENUM_BASE {
+  LACONIC_MODE_DEFAULT = 0, /* LACONIC_MODE of the environment, else automatic */
+  LACONIC_MODE_AUTOMATIC = 1,
+  LACONIC_MODE_COMPRESSED = 2, /* always compressed */
+  LACONIC_MODE_PLAIN = 3       /* the plain library's own collective wherever it has one */
+} laconic_mode;
+
 /* A group of ranks. One thread at a time; every collective is called by all ranks in the same order. */
 typedef struct laconic_comm laconic_comm;
 
@@ -85,9 +96,10 @@ typedef struct laconic_options {
    * not what was promised is then LACONIC_INTERNAL on every rank. If one rank asks for it, all do it. -1: not, unless
    * another rank does. 0: LACONIC_VERIFY of the environment, else not. */
   int verify;
+  laconic_mode mode; /* the same on every rank */
 } laconic_options;
 #define LACONIC_OPTIONS_INIT \
-  { sizeof(laconic_options), NULL, 0, 0, 0, LACONIC_AUTOMATIC, 0 }
+  { sizeof(laconic_options), NULL, 0, 0, 0, LACONIC_AUTOMATIC, 0, LACONIC_MODE_DEFAULT }
 
 /* Set struct_size to sizeof(laconic_stats) before the call. */
 typedef struct laconic_stats {
@@ -105,6 +117,7 @@ typedef struct laconic_stats {
    * ranks compared; else NaN and 0. What verifying sends and takes is counted nowhere. */
   double achieved_error;
   uint64_t verified;
+  uint64_t plain_calls; /* of calls, those that the plain library made */
 } laconic_stats;
 
 /* What a compressed stream says of itself. Set struct_size before the call. */

@@ -47,6 +47,13 @@ enum class Schedule {
   two_level = LACONIC_TWO_LEVEL
 };
 
+enum class Mode {
+  from_environment = LACONIC_MODE_DEFAULT,
+  automatic = LACONIC_MODE_AUTOMATIC,
+  compressed = LACONIC_MODE_COMPRESSED,
+  plain = LACONIC_MODE_PLAIN
+};
+
 /// Empty bound, 0 threads, no word on verify: as the environment says.
 struct Options {
   std::string bound{};
@@ -55,6 +62,7 @@ struct Options {
   std::size_t segment = 0;
   Schedule schedule = Schedule::automatic;
   std::optional<bool> verify{};
+  Mode mode = Mode::from_environment;
 
   [[nodiscard]] laconic_options raw() const {
     laconic_options o = LACONIC_OPTIONS_INIT;
@@ -64,6 +72,7 @@ struct Options {
     o.segment = segment;
     o.schedule = static_cast<laconic_schedule>(schedule);
     if (verify) o.verify = *verify ? 1 : -1;
+    o.mode = static_cast<laconic_mode>(mode);
     return o;
   }
 };

@@ -20,12 +20,12 @@ Work reduce_scatter(const Communicator& c, const void* sendbuf, void* recvbuf, s
 Work bcast(const Communicator& c, void* buf, size_t count, laconic_dtype dtype, int root,
            const laconic_options* options);
 /// counts: on the root those of all ranks.
-Work scatter(const Communicator& c, const void* sendbuf, std::vector<std::size_t> counts, void* recvbuf,
+Work scatter(const Communicator& c, const void* sendbuf, std::vector<std::size_t> counts, bool equal, void* recvbuf,
              size_t recvcount, laconic_dtype dtype, int root, const laconic_options* options);
 Work gather(const Communicator& c, const void* sendbuf, size_t sendcount, void* recvbuf,
-            std::vector<std::size_t> counts, laconic_dtype dtype, int root, const laconic_options* options);
+            std::vector<std::size_t> counts, bool equal, laconic_dtype dtype, int root, const laconic_options* options);
 /// Empty counts: refused.
-Work allgather(const Communicator& c, const void* sendbuf, void* recvbuf, std::vector<std::size_t> counts,
+Work allgather(const Communicator& c, const void* sendbuf, void* recvbuf, std::vector<std::size_t> counts, bool equal,
                laconic_dtype dtype, const laconic_options* options);
 Work alltoall(const Communicator& c, const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype,
               const laconic_options* options);

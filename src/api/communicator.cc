@@ -21,6 +21,8 @@ void fill(laconic_stats& out, const Stats& s, const Report& last) {
   if (out.struct_size < offsetof(laconic_stats, verified) + sizeof out.verified) return;
   out.achieved_error = last.achieved_error;
   out.verified = last.verified;
+  if (out.struct_size < offsetof(laconic_stats, plain_calls) + sizeof out.plain_calls) return;
+  out.plain_calls = s.plain_calls;
 }
 
 const Communicator& asked(const laconic_comm* comm, const laconic_stats* stats) {

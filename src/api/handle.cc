@@ -25,6 +25,7 @@ Options options_from_environment() {
   o.bound = config().bound.value_or(Bound{});
   o.threads = config().threads;
   o.verify = config().verify;
+  o.mode = config().mode;
   return o;
 }
 
@@ -50,6 +51,14 @@ Options options_from(const laconic_options* given, const Options& base) {
   }
   if (given->struct_size >= offsetof(laconic_options, verify) + sizeof given->verify && given->verify != 0) {
     o.verify = given->verify > 0;
+  }
+  if (given->struct_size >= offsetof(laconic_options, mode) + sizeof given->mode &&
+      given->mode != LACONIC_MODE_DEFAULT) {
+    if (given->mode < LACONIC_MODE_DEFAULT || given->mode > LACONIC_MODE_PLAIN) {
+      throw Error(Code::invalid_argument,
+                  "options.mode is " + std::to_string(static_cast<int>(given->mode)) + ": want one of laconic_mode");
+    }
+    o.mode = static_cast<Mode>(given->mode - LACONIC_MODE_AUTOMATIC);
   }
   return o;
 }

@@ -15,7 +15,7 @@ Work bcast(const Communicator& c, void* buf, size_t count, laconic_dtype dtype, 
   };
 }
 
-Work scatter(const Communicator& c, const void* sendbuf, std::vector<std::size_t> counts, void* recvbuf,
+Work scatter(const Communicator& c, const void* sendbuf, std::vector<std::size_t> counts, bool equal, void* recvbuf,
              size_t recvcount, laconic_dtype dtype, int root, const laconic_options* options) {
   return [=, counts = std::move(counts), chosen = Chosen(options, c)](Communicator& on) {
     const ConstArray send{sendbuf, total(counts), as_dtype(dtype)};
@@ -23,29 +23,33 @@ Work scatter(const Communicator& c, const void* sendbuf, std::vector<std::size_t
     void* part = part_of(const_cast<void*>(sendbuf), counts, as_dtype(dtype), on);
     const bool in_place = recvbuf == LACONIC_IN_PLACE;
     const MutArray recv{in_place ? part : recvbuf, in_place ? own(counts, on) : recvcount, as_dtype(dtype)};
-    return laconic::scatter(send, counts, recv, root, on, chosen.of(Collective::scatter, on));
+    const Options& o = chosen.of(Collective::scatter, on);
+    return equal ? scatter_equal(send, recv, root, on, o) : laconic::scatter(send, counts, recv, root, on, o);
   };
 }
 
 Work gather(const Communicator& c, const void* sendbuf, size_t sendcount, void* recvbuf,
-            std::vector<std::size_t> counts, laconic_dtype dtype, int root, const laconic_options* options) {
+            std::vector<std::size_t> counts, bool equal, laconic_dtype dtype, int root,
+            const laconic_options* options) {
   return [=, counts = std::move(counts), chosen = Chosen(options, c)](Communicator& on) {
     const bool in_place = sendbuf == LACONIC_IN_PLACE;
     const void* part = part_of(recvbuf, counts, as_dtype(dtype), on);
     const ConstArray send{in_place ? part : sendbuf, in_place ? own(counts, on) : sendcount, as_dtype(dtype)};
-    return laconic::gather(send, {recvbuf, total(counts), as_dtype(dtype)}, counts, root, on,
-                           chosen.of(Collective::gather, on));
+    const Options& o = chosen.of(Collective::gather, on);
+    const MutArray recv{recvbuf, total(counts), as_dtype(dtype)};
+    return equal ? gather_equal(send, recv, root, on, o) : laconic::gather(send, recv, counts, root, on, o);
   };
 }
 
-Work allgather(const Communicator& c, const void* sendbuf, void* recvbuf, std::vector<std::size_t> counts,
+Work allgather(const Communicator& c, const void* sendbuf, void* recvbuf, std::vector<std::size_t> counts, bool equal,
                laconic_dtype dtype, const laconic_options* options) {
   return [=, counts = std::move(counts), chosen = Chosen(options, c)](Communicator& on) {
     const Options& o = chosen.of(Collective::allgather, on);
     if (counts.empty()) refuse(Collective::allgather, on, Error(Code::invalid_argument, "recvcounts is null"));
-    const void* send = in_place_or(sendbuf, part_of(recvbuf, counts, as_dtype(dtype), on));
-    return laconic::allgather({send, own(counts, on), as_dtype(dtype)}, {recvbuf, total(counts), as_dtype(dtype)}, on,
-                              o);
+    const ConstArray send{in_place_or(sendbuf, part_of(recvbuf, counts, as_dtype(dtype), on)), own(counts, on),
+                          as_dtype(dtype)};
+    const MutArray recv{recvbuf, total(counts), as_dtype(dtype)};
+    return equal ? allgather_equal(send, recv, on, o) : laconic::allgather(send, recv, on, o);
   };
 }
 
@@ -83,42 +87,44 @@ int laconic_bcast(void* buf, size_t count, laconic_dtype dtype, int root, laconi
 int laconic_scatter(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, int root, laconic_comm* comm,
                     const laconic_options* options) {
   return api::now(comm, [&](const Communicator& c) {
-    return api::scatter(c, sendbuf, api::same_counts_at(root, count, c), recvbuf, count, dtype, root, options);
+    return api::scatter(c, sendbuf, api::same_counts_at(root, count, c), true, recvbuf, count, dtype, root, options);
   });
 }
 
 int laconic_scatterv(const void* sendbuf, const size_t* sendcounts, void* recvbuf, size_t recvcount,
                      laconic_dtype dtype, int root, laconic_comm* comm, const laconic_options* options) {
   return api::now(comm, [&](const Communicator& c) {
-    return api::scatter(c, sendbuf, api::counts_at(root, sendcounts, c), recvbuf, recvcount, dtype, root, options);
+    return api::scatter(c, sendbuf, api::counts_at(root, sendcounts, c), false, recvbuf, recvcount, dtype, root,
+                        options);
   });
 }
 
 int laconic_gather(const void* sendbuf, size_t count, void* recvbuf, laconic_dtype dtype, int root, laconic_comm* comm,
                    const laconic_options* options) {
   return api::now(comm, [&](const Communicator& c) {
-    return api::gather(c, sendbuf, count, recvbuf, api::same_counts_at(root, count, c), dtype, root, options);
+    return api::gather(c, sendbuf, count, recvbuf, api::same_counts_at(root, count, c), true, dtype, root, options);
   });
 }
 
 int laconic_gatherv(const void* sendbuf, size_t sendcount, void* recvbuf, const size_t* recvcounts, laconic_dtype dtype,
                     int root, laconic_comm* comm, const laconic_options* options) {
   return api::now(comm, [&](const Communicator& c) {
-    return api::gather(c, sendbuf, sendcount, recvbuf, api::counts_at(root, recvcounts, c), dtype, root, options);
+    return api::gather(c, sendbuf, sendcount, recvbuf, api::counts_at(root, recvcounts, c), false, dtype, root,
+                       options);
   });
 }
 
 int laconic_allgather(const void* sendbuf, size_t count, void* recvbuf, laconic_dtype dtype, laconic_comm* comm,
                       const laconic_options* options) {
   return api::now(comm, [&](const Communicator& c) {
-    return api::allgather(c, sendbuf, recvbuf, api::same_counts(count, c), dtype, options);
+    return api::allgather(c, sendbuf, recvbuf, api::same_counts(count, c), true, dtype, options);
   });
 }
 
 int laconic_allgatherv(const void* sendbuf, void* recvbuf, const size_t* recvcounts, laconic_dtype dtype,
                        laconic_comm* comm, const laconic_options* options) {
   return api::now(comm, [&](const Communicator& c) {
-    return api::allgather(c, sendbuf, recvbuf, api::counts_from(recvcounts, c), dtype, options);
+    return api::allgather(c, sendbuf, recvbuf, api::counts_from(recvcounts, c), false, dtype, options);
   });
 }
 

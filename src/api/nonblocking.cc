@@ -89,7 +89,7 @@ int laconic_ibcast(void* buf, size_t count, laconic_dtype dtype, int root, lacon
 int laconic_iscatter(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, int root,
                      laconic_comm* comm, const laconic_options* options, laconic_request** request) {
   return api::later(comm, request, [&](const Communicator& c) {
-    return api::scatter(c, sendbuf, api::same_counts_at(root, count, c), recvbuf, count, dtype, root, options);
+    return api::scatter(c, sendbuf, api::same_counts_at(root, count, c), true, recvbuf, count, dtype, root, options);
   });
 }
 
@@ -97,14 +97,15 @@ int laconic_iscatterv(const void* sendbuf, const size_t* sendcounts, void* recvb
                       laconic_dtype dtype, int root, laconic_comm* comm, const laconic_options* options,
                       laconic_request** request) {
   return api::later(comm, request, [&](const Communicator& c) {
-    return api::scatter(c, sendbuf, api::counts_at(root, sendcounts, c), recvbuf, recvcount, dtype, root, options);
+    return api::scatter(c, sendbuf, api::counts_at(root, sendcounts, c), false, recvbuf, recvcount, dtype, root,
+                        options);
   });
 }
 
 int laconic_igather(const void* sendbuf, size_t count, void* recvbuf, laconic_dtype dtype, int root, laconic_comm* comm,
                     const laconic_options* options, laconic_request** request) {
   return api::later(comm, request, [&](const Communicator& c) {
-    return api::gather(c, sendbuf, count, recvbuf, api::same_counts_at(root, count, c), dtype, root, options);
+    return api::gather(c, sendbuf, count, recvbuf, api::same_counts_at(root, count, c), true, dtype, root, options);
   });
 }
 
@@ -112,21 +113,22 @@ int laconic_igatherv(const void* sendbuf, size_t sendcount, void* recvbuf, const
                      laconic_dtype dtype, int root, laconic_comm* comm, const laconic_options* options,
                      laconic_request** request) {
   return api::later(comm, request, [&](const Communicator& c) {
-    return api::gather(c, sendbuf, sendcount, recvbuf, api::counts_at(root, recvcounts, c), dtype, root, options);
+    return api::gather(c, sendbuf, sendcount, recvbuf, api::counts_at(root, recvcounts, c), false, dtype, root,
+                       options);
   });
 }
 
 int laconic_iallgather(const void* sendbuf, size_t count, void* recvbuf, laconic_dtype dtype, laconic_comm* comm,
                        const laconic_options* options, laconic_request** request) {
   return api::later(comm, request, [&](const Communicator& c) {
-    return api::allgather(c, sendbuf, recvbuf, api::same_counts(count, c), dtype, options);
+    return api::allgather(c, sendbuf, recvbuf, api::same_counts(count, c), true, dtype, options);
   });
 }
 
 int laconic_iallgatherv(const void* sendbuf, void* recvbuf, const size_t* recvcounts, laconic_dtype dtype,
                         laconic_comm* comm, const laconic_options* options, laconic_request** request) {
   return api::later(comm, request, [&](const Communicator& c) {
-    return api::allgather(c, sendbuf, recvbuf, api::counts_from(recvcounts, c), dtype, options);
+    return api::allgather(c, sendbuf, recvbuf, api::counts_from(recvcounts, c), false, dtype, options);
   });
 }
 

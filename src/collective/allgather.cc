@@ -9,19 +9,27 @@
 #include "collective/call.h"
 #include "collective/choice.h"
 #include "collective/movement.h"
+#include "collective/plain_way.h"
 
 namespace laconic {
 
-Report allgather(ConstArray send, MutArray recv, Communicator& comm, const Options& options) {
+namespace {
+
+Report allgather(ConstArray send, MutArray recv, bool equal, Communicator& comm, const Options& options) {
   Call call(Collective::allgather, comm, options);
   // Where the own part lies is known only when the counts are: overlap is looked at then.
   call.check_arrays(send, recv, send.data);
   call.check_bound(send.dtype);
   call.proposal().total = recv.count;
+  std::vector<std::size_t> counts;
+  const auto plainly = [&](PlainCollectives& library) { library.allgather(send, recv, {equal, counts}); };
+  PlainWay plain(call, comm, {.bytes = recv.bytes(), .elements = recv.count, .known = equal}, plainly);
+  if (auto done = plain.at_once()) return *done;
   call.scan_operand(send);
+  plain.propose(send);
   const Agreement agreed = call.agree(CountRule::gather);
 
-  const std::vector<std::size_t> counts(agreed.counts.begin(), agreed.counts.end());
+  counts.assign(agreed.counts.begin(), agreed.counts.end());
   const auto results = split(recv, counts);
   const auto me = static_cast<std::size_t>(comm.rank());
   const bool in_place = send.data == results[me].data;
@@ -38,6 +46,7 @@ Report allgather(ConstArray send, MutArray recv, Communicator& comm, const Optio
     moved_aside.assign(bytes, bytes + send.bytes());
     send.data = moved_aside.data();
   }
+  if (auto done = plain.if_cheaper(agreed)) return *done;
   const Budget budget = call.decide_movement(send.dtype, agreed);
   std::vector<ConstArray> operands(results.size(), ConstArray{nullptr, 0, send.dtype});
   operands[me] = send;
@@ -49,6 +58,16 @@ Report allgather(ConstArray send, MutArray recv, Communicator& comm, const Optio
   }
   const Layout layout(counts, call.segment_values(agreed, send.dtype, counts));
   return call.finish(Pipeline(comm, program, layout, kernel, call.report()).run());
+}
+
+}  // namespace
+
+Report allgather(ConstArray send, MutArray recv, Communicator& comm, const Options& options) {
+  return allgather(send, recv, false, comm, options);
+}
+
+Report allgather_equal(ConstArray send, MutArray recv, Communicator& comm, const Options& options) {
+  return allgather(send, recv, true, comm, options);
 }
 
 Report allgather(ConstArray send, MutArray recv, Communicator& comm) {

@@ -16,4 +16,7 @@ namespace laconic {
 Report allgather(ConstArray send, MutArray recv, Communicator& comm, const Options& options);
 Report allgather(ConstArray send, MutArray recv, Communicator& comm);
 
+/// The same count on every rank, which lets short calls go to the plain library without agreement.
+Report allgather_equal(ConstArray send, MutArray recv, Communicator& comm, const Options& options);
+
 }  // namespace laconic

@@ -5,6 +5,7 @@
 #include "collective/choice.h"
 #include "collective/exact.h"
 #include "collective/movement.h"
+#include "collective/plain_way.h"
 #include "collective/reduction.h"
 #include "schedule/doubling.h"
 #include "schedule/halving.h"
@@ -67,12 +68,21 @@ std::optional<Failure> exactly(ConstArray send, MutArray recv, const Agreement& 
 Report allreduce(ConstArray send, MutArray recv, Op op, Communicator& comm, const Options& options) {
   Call call(Collective::allreduce, comm, options);
   call.check_reduction(send, recv, op);
+  const auto plainly = [&](PlainCollectives& library) {
+    library.allreduce(send, recv, plain_op(op));
+    finish_plain_average(op, recv, comm.size());
+  };
+  PlainWay plain(call, comm, {.bytes = send.bytes()}, plainly);
+  if (auto done = plain.at_once()) return *done;
+  call.scan_operand(send);
+  plain.propose(send);
   const Agreement agreed = call.agree(CountRule::equal);
   call.verify(agreed, {{send}, {recv}, send.count}, [op](const Slab& s, Communicator& c, const Options& lossless) {
     allreduce(s.send, s.recv, op, c, lossless);
   });
 
   if (comm.size() == 1) return call.finish_alone(send, recv);
+  if (auto done = plain.if_cheaper(agreed)) return *done;
   const Budget budget = call.decide(op, send, agreed);
   if (!needs_exact_sum(op, budget)) return call.finish(on_grid(send, recv, op, agreed, budget, comm, call));
   return call.finish(exactly(send, recv, agreed, op, comm, call));

@@ -7,6 +7,7 @@
 #include "collective/call.h"
 #include "collective/choice.h"
 #include "collective/movement.h"
+#include "collective/plain_way.h"
 #include "schedule/pairwise.h"
 
 namespace laconic {
@@ -55,6 +56,22 @@ void require_matching(const std::vector<std::uint64_t>& rows, std::size_t n) {
   }
 }
 
+/// `send`, or a copy where it lies in the place of the result: MPI has it either way, but alike on all ranks.
+class Aside {
+ public:
+  Aside(ConstArray send, ConstArray recv) : send_(send) {
+    if (send.data != recv.data) return;
+    const auto* bytes = static_cast<const std::uint8_t*>(send.data);
+    copy_.assign(bytes, bytes + send.bytes());
+    send_.data = copy_.data();
+  }
+  [[nodiscard]] ConstArray get() const { return send_; }
+
+ private:
+  ConstArray send_;
+  std::vector<std::uint8_t> copy_;
+};
+
 }  // namespace
 
 // In place, what arrives from a peer takes the place of what goes there: it must have been encoded by then, which the
@@ -71,13 +88,20 @@ Report alltoall(ConstArray send, MutArray recv, Communicator& comm, const Option
                                             std::to_string(n));
   });
   call.proposal().in_place = send.data == recv.data;
+  const auto plainly = [&](PlainCollectives& library) {
+    library.alltoall(Aside(send, recv).get(), {true, {}}, recv, {true, {}});
+  };
+  PlainWay plain(call, comm, {.bytes = send.bytes(), .elements = send.count}, plainly);
+  if (auto done = plain.at_once()) return *done;
   call.scan_operand(send);
+  plain.propose(send);
   const Agreement agreed = call.agree(CountRule::equal);
 
   const std::size_t block = send.count / n;
   const auto parts = split(send, Counts(n, block));
   const auto places = split(recv, Counts(n, block));
   call.verify(agreed, {parts, places, block}, exact_slab);
+  if (auto done = plain.if_cheaper(agreed)) return *done;
   const auto program = agreed.in_place ? schedule::pairwise::exchange(comm.size(), comm.rank())
                                        : choose_alltoall(comm.size(), comm.rank(), block * size_of(send.dtype));
   return call.finish(move(parts, places, Counts(n * n, block), block, program, agreed, comm, call));
@@ -98,7 +122,12 @@ Report alltoallv(ConstArray send, std::span<const std::size_t> send_counts, MutA
     throw Error(Code::invalid_argument, "in place, send_counts and recv_counts must be the same");
   });
   call.proposal().in_place = send.data == recv.data;
+  const auto plainly = [&](PlainCollectives& library) {
+    library.alltoall(Aside(send, recv).get(), {false, send_counts}, recv, {false, recv_counts});
+  };
+  PlainWay plain(call, comm, {.bytes = send.bytes(), .known = false}, plainly);
   call.scan_operand(send);
+  plain.propose(send);
   const Agreement agreed = call.agree(CountRule::any);
 
   Counts row(send_counts.begin(), send_counts.end());
@@ -115,6 +144,7 @@ Report alltoallv(ConstArray send, std::span<const std::size_t> send_counts, MutA
   }
   const std::size_t largest = *std::max_element(rows.begin(), rows.end());
   call.verify(agreed, {parts, places, largest}, exact_slab);
+  if (auto done = plain.if_cheaper(agreed)) return *done;
   const auto program = agreed.in_place ? schedule::pairwise::exchange(comm.size(), comm.rank())
                                        : schedule::pairwise::alltoall(comm.size(), comm.rank());
   return call.finish(move(parts, places, std::move(counts), largest, program, agreed, comm, call));

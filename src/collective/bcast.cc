@@ -7,6 +7,7 @@
 #include "collective/call.h"
 #include "collective/choice.h"
 #include "collective/movement.h"
+#include "collective/plain_way.h"
 
 namespace laconic {
 
@@ -15,7 +16,11 @@ Report bcast(MutArray data, int root, Communicator& comm, const Options& options
   call.check_arrays(data, data, data.data);
   call.check_bound(data.dtype);
   call.check_root(root);
+  const auto plainly = [&](PlainCollectives& library) { library.bcast(data, root); };
+  PlainWay plain(call, comm, {.bytes = data.bytes()}, plainly);
+  if (auto done = plain.at_once()) return *done;
   if (comm.rank() == root) call.scan_operand(data);
+  plain.propose(comm.rank() == root ? ConstArray(data) : ConstArray{nullptr, 0, data.dtype});
   const Agreement agreed = call.agree(CountRule::equal);
   const auto exactly = [root](const Slab& s, Communicator& c, const Options& lossless) {
     if (c.rank() == root && s.send.count != 0) std::memcpy(s.recv.data, s.send.data, s.send.bytes());
@@ -25,6 +30,7 @@ Report bcast(MutArray data, int root, Communicator& comm, const Options& options
   if (comm.rank() == root) operands = {data};
   call.verify(agreed, {operands, {data}, data.count}, exactly);
   if (comm.size() == 1) return call.finish();
+  if (auto done = plain.if_cheaper(agreed)) return *done;
 
   const Budget budget = call.decide_movement(data.dtype, agreed);
   const Layout layout({data.count}, call.segment_values(agreed, data.dtype, {data.count}));

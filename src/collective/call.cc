@@ -52,6 +52,7 @@ Call::Call(Collective collective, Communicator& comm, const Options& options)
   proposal_.schedule = options.schedule;
   proposal_.codec = options.codec;
   proposal_.framework = options.framework;
+  proposal_.mode = options.mode;
   report_.stats.calls = 1;
 }
 
@@ -155,7 +156,6 @@ void Call::check_reduction(ConstArray send, MutArray recv, Op op) {
   check_op(op, send.dtype);
   check_bound(send.dtype);
   check_same_count(send, recv);
-  scan_operand(send);
 }
 
 void Call::check_counts(std::span<const std::size_t> counts, std::size_t total, std::size_t own) {
@@ -267,6 +267,7 @@ Report Call::finish() {
   Stats& s = report_.stats;
   const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - start_;
   s.other_seconds = std::max(0.0, whole.count() - s.codec_seconds - s.wire_seconds - s.compute_seconds);
+  if (history_ != nullptr) history_->compressed.note(whole.count());
   if (verification_) verification_->run(name_of(proposal_.collective), comm_, report_);
   comm_.record(report_);
   return report_;

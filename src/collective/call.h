@@ -10,6 +10,7 @@
 #include "collective/budget.h"
 #include "collective/communicator.h"
 #include "collective/metadata.h"
+#include "collective/routing.h"
 #include "collective/verify.h"
 #include "core/array.h"
 
@@ -41,7 +42,7 @@ class Call {
   void check_codec(DType dtype);
   void check_root(int root);
   void check_same_count(ConstArray send, ConstArray recv);
-  /// All of a reduction's that has the same count on both sides; and looks through the operand.
+  /// All of a reduction's that has the same count on both sides.
   void check_reduction(ConstArray send, MutArray recv, Op op);
   /// Of a rank that knows the counts of all: one for each rank, adding up to `total`, `own` for this one.
   void check_counts(std::span<const std::size_t> counts, std::size_t total, std::size_t own);
@@ -77,6 +78,9 @@ class Call {
   /// For a reduction on one rank: the result is the operand.
   Report finish_alone(ConstArray send, MutArray recv);
 
+  /// What this call takes is noted there, if it ends well.
+  void watch(History* history) { history_ = history; }
+
   [[nodiscard]] Proposal& proposal() { return proposal_; }
   [[nodiscard]] Report& report() { return report_; }
   [[nodiscard]] const Options& options() const { return options_; }
@@ -89,6 +93,7 @@ class Call {
   Proposal proposal_;
   Report report_;
   bool confirm_ = true;
+  History* history_ = nullptr;
   std::optional<Verification> verification_;
   std::chrono::steady_clock::time_point start_;
 };

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "collective/pool.h"
+#include "collective/routing.h"
 #include "core/error.h"
 
 namespace laconic {
@@ -11,10 +12,14 @@ Communicator::Communicator(std::unique_ptr<Transport> transport, Options default
     : owned_(std::move(transport)),
       transport_(owned_.get()),
       defaults_(defaults),
-      pool_(std::make_unique<BufferPool>()) {}
+      pool_(std::make_unique<BufferPool>()),
+      routing_(std::make_unique<Routing>()) {}
 
 Communicator::Communicator(Transport& transport, Options defaults)
-    : transport_(&transport), defaults_(defaults), pool_(std::make_unique<BufferPool>()) {}
+    : transport_(&transport),
+      defaults_(defaults),
+      pool_(std::make_unique<BufferPool>()),
+      routing_(std::make_unique<Routing>()) {}
 
 Communicator::~Communicator() = default;
 

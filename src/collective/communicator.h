@@ -9,6 +9,7 @@
 namespace laconic {
 
 class BufferPool;
+class Routing;
 
 /// One thread at a time. Every collective must be called by all ranks of the group in the same order.
 class Communicator {
@@ -40,6 +41,7 @@ class Communicator {
 
   // --- for the collectives themselves ---
   [[nodiscard]] BufferPool& pool() { return *pool_; }
+  [[nodiscard]] Routing& routing() { return *routing_; }
   /// Throws if not usable.
   void require_usable() const;
   void mark_unusable() { usable_ = false; }
@@ -52,6 +54,7 @@ class Communicator {
   Report last_;
   Stats total_;
   std::unique_ptr<BufferPool> pool_;
+  std::unique_ptr<Routing> routing_;
   bool usable_ = true;
 };
 

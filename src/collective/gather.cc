@@ -7,11 +7,14 @@
 #include "collective/call.h"
 #include "collective/choice.h"
 #include "collective/movement.h"
+#include "collective/plain_way.h"
 
 namespace laconic {
 
-Report gather(ConstArray send, MutArray recv, std::span<const std::size_t> counts, int root, Communicator& comm,
-              const Options& options) {
+namespace {
+
+Report gather(ConstArray send, MutArray recv, std::span<const std::size_t> counts, int root, bool equal,
+              Communicator& comm, const Options& options) {
   Call call(Collective::gather, comm, options);
   const auto me = static_cast<std::size_t>(comm.rank());
   const bool at_root = comm.rank() == root;
@@ -24,9 +27,14 @@ Report gather(ConstArray send, MutArray recv, std::span<const std::size_t> count
   } else {
     call.check_arrays(send, {nullptr, 0, send.dtype}, nullptr);
   }
-  call.scan_operand(send);
   call.check_bound(send.dtype);
   call.check_root(root);
+  const std::uint64_t total = send.count * static_cast<std::uint64_t>(comm.size());  // of equal parts
+  const auto plainly = [&](PlainCollectives& library) { library.gather(send, recv, {equal, counts}, root); };
+  PlainWay plain(call, comm, {.bytes = total * size_of(send.dtype), .elements = total, .known = equal}, plainly);
+  if (auto done = plain.at_once()) return *done;
+  call.scan_operand(send);
+  plain.propose(send);
   const Agreement agreed = call.agree(CountRule::shares);
   agree_on_shares(comm, agreed, Collective::gather, root, counts, call.report());
 
@@ -41,11 +49,25 @@ Report gather(ConstArray send, MutArray recv, std::span<const std::size_t> count
                 gather(s.send, s.recv, s.recv_counts, root, c, lossless);
               });
 
+  if (auto done = plain.if_cheaper(agreed)) return *done;
+
   const Budget budget = call.decide_movement(send.dtype, agreed);
   const Layout layout(shares, call.segment_values(agreed, send.dtype, shares));
   const auto program = choose_gather(comm.size(), comm.rank(), root, layout.total() * size_of(send.dtype));
   MovementKernel kernel(operands, results, budget, options.threads);
   return call.finish(Pipeline(comm, program, layout, kernel, call.report()).run());
+}
+
+}  // namespace
+
+Report gather(ConstArray send, MutArray recv, std::span<const std::size_t> counts, int root, Communicator& comm,
+              const Options& options) {
+  return gather(send, recv, counts, root, false, comm, options);
+}
+
+Report gather_equal(ConstArray send, MutArray recv, int root, Communicator& comm, const Options& options) {
+  const std::vector<std::size_t> counts(static_cast<std::size_t>(comm.size()), send.count);
+  return gather(send, recv, counts, root, true, comm, options);
 }
 
 }  // namespace laconic

@@ -17,4 +17,8 @@ namespace laconic {
 Report gather(ConstArray send, MutArray recv, std::span<const std::size_t> counts, int root, Communicator& comm,
               const Options& options);
 
+/// The same count on every rank: recv.count == send.count * size(). Lets short calls go to the plain library without
+/// agreement.
+Report gather_equal(ConstArray send, MutArray recv, int root, Communicator& comm, const Options& options);
+
 }  // namespace laconic

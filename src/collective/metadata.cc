@@ -9,7 +9,7 @@
 namespace laconic {
 namespace {
 
-constexpr std::uint32_t version = 0x3243414cU;  // "LAC2": both ends speak the same record
+constexpr std::uint32_t version = 0x3343414cU;  // "LAC3": both ends speak the same record
 constexpr std::size_t text_room = 144;
 constexpr std::uint8_t flag_confirm = 1;
 constexpr std::uint8_t flag_in_place = 2;
@@ -22,15 +22,16 @@ struct Record {
   std::uint8_t bound_kind = 0, bound_scope = 0;
   std::uint8_t flags = 0, schedule = 0;
   std::int32_t root = -1;
-  std::uint8_t codec = 0, framework = 0;
-  std::uint8_t unused[6] = {};
+  std::uint8_t codec = 0, framework = 0, mode = 0;
+  std::uint8_t unused[5] = {};
   double bound_value = 0;
   std::uint64_t count = 0, total = 0, layout = 0, segment_values = 0;
   double range_min = 0, range_max = 0;
   std::uint64_t range_count = 0, range_non_finite = 0;
+  double fraction = 0, plain_seconds = 0, compressed_seconds = 0;
   char text[text_room] = {};
 };
-static_assert(sizeof(Record) == 96 + text_room);
+static_assert(sizeof(Record) == 120 + text_room);
 
 struct Verdict {
   std::int32_t code = 0;
@@ -55,6 +56,10 @@ Record pack(const Proposal& p) {
   r.schedule = static_cast<std::uint8_t>(p.schedule);
   r.codec = static_cast<std::uint8_t>(p.codec);
   r.framework = static_cast<std::uint8_t>(p.framework);
+  r.mode = static_cast<std::uint8_t>(p.mode);
+  r.fraction = p.fraction;
+  r.plain_seconds = p.plain_seconds;
+  r.compressed_seconds = p.compressed_seconds;
   r.root = p.root;
   r.count = p.count;
   r.total = p.total;
@@ -107,6 +112,8 @@ void require_equal(const std::vector<Record>& all, CountRule rule) {
     }
     differ("root", std::to_string(other.root), std::to_string(first.root));
     differ("schedule", name_of(static_cast<Schedule>(other.schedule)), name_of(static_cast<Schedule>(first.schedule)));
+    differ("mode", std::string(name_of(static_cast<Mode>(other.mode))),
+           std::string(name_of(static_cast<Mode>(first.mode))));
     differ("codec", name_of(other.codec), name_of(first.codec));
     differ("framework", name_of(static_cast<Framework>(other.framework)),
            name_of(static_cast<Framework>(first.framework)));
@@ -169,7 +176,13 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
   if (rule == CountRule::gather) require_totals(all);
   Agreement agreed;
   if (mine.root >= 0) agreed.layout = all[static_cast<std::size_t>(mine.root)].layout;
+  double fractions = 0;
+  int samples = 0;
   for (const Record& r : all) {
+    fractions += r.fraction;
+    samples += r.fraction > 0 ? 1 : 0;
+    agreed.plain_seconds = std::max(agreed.plain_seconds, r.plain_seconds);
+    agreed.compressed_seconds = std::max(agreed.compressed_seconds, r.compressed_seconds);
     agreed.counts.push_back(r.count);
     agreed.range = merge(agreed.range, {r.range_min, r.range_max, r.range_count, r.range_non_finite});
     agreed.confirm = agreed.confirm || (r.flags & flag_confirm) != 0;
@@ -179,6 +192,7 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
     const bool first = agreed.segment_values == 0;
     agreed.segment_values = first ? r.segment_values : std::min(agreed.segment_values, r.segment_values);
   }
+  if (samples > 0) agreed.fraction = fractions / samples;
   return agreed;
 }
 

@@ -35,6 +35,10 @@ struct Proposal {
   Schedule schedule = Schedule::automatic;
   CodecId codec = CodecId::slice;
   Framework framework = Framework::automatic;
+  Mode mode = Mode::automatic;
+  double fraction = 0;               ///< of the bytes that a sample of the operand leaves; 0: no sample
+  double plain_seconds = 0;          ///< measured by this rank before, see routing.h; 0: not
+  double compressed_seconds = 0;     ///< the same
   std::uint64_t segment_values = 0;  ///< wish; 0: none
   bool confirm = true;               ///< wish
   bool verify = false;               ///< wish
@@ -48,6 +52,9 @@ struct Agreement {
   std::vector<std::uint64_t> counts;  ///< per rank
   std::uint64_t layout = 0;           ///< the root's
   Range range{};                      ///< of all operands
+  double fraction = 1;                ///< mean over those who have taken a sample
+  double plain_seconds = 0;           ///< the slowest rank's
+  double compressed_seconds = 0;      ///< the same
   std::uint64_t segment_values = 0;   ///< smallest wish; 0: nobody had one
   bool confirm = false;               ///< somebody wishes it
   bool verify = false;                ///< somebody wishes it

@@ -7,6 +7,7 @@
 
 #include "codec/codec.h"
 #include "core/bound.h"
+#include "core/config.h"
 #include "core/stats.h"
 
 namespace laconic {
@@ -17,6 +18,7 @@ enum class Route : std::uint8_t {
   on_grid = 1,   ///< error-bounded: one common grid, frames added as integers
   exact = 2,     ///< losslessly to the owner, who sums exactly and rounds once
   stepwise = 3,  ///< decompressed, operated on and compressed again at every step
+  plain = 4,     ///< by the plain library's own collective
 };
 
 /// How a collective uses its codec.
@@ -52,7 +54,8 @@ struct Options {
   /// bound per operand or none.
   CodecId codec = CodecId::slice;
   Framework framework = Framework::automatic;
-  bool confirm = true;  ///< agree on success at the end, so that an error anywhere is an error on every rank
+  Mode mode = Mode::automatic;  ///< the same on every rank
+  bool confirm = true;          ///< agree on success at the end, so that an error anywhere is an error on every rank
   /// Run the exact operation too and report the achieved error; where one rank wishes it, all do. A result outside of
   /// what was promised is then Error(internal) on every rank. Collectives only; implies confirm.
   bool verify = false;

@@ -7,6 +7,7 @@
 #include "collective/choice.h"
 #include "collective/exact.h"
 #include "collective/movement.h"
+#include "collective/plain_way.h"
 #include "collective/reduction.h"
 
 namespace laconic {
@@ -62,6 +63,14 @@ Report reduce(ConstArray send, MutArray recv, Op op, int root, Communicator& com
   if (comm.rank() != root) recv = {const_cast<void*>(send.data), send.count, send.dtype};
   call.check_reduction(send, recv, op);
   if (comm.rank() != root) recv.data = nullptr;
+  const auto plainly = [&](PlainCollectives& library) {
+    library.reduce(send, recv, plain_op(op), root);
+    if (comm.rank() == root) finish_plain_average(op, recv, comm.size());
+  };
+  PlainWay plain(call, comm, {.bytes = send.bytes()}, plainly);
+  if (auto done = plain.at_once()) return *done;
+  call.scan_operand(send);
+  plain.propose(send);
   const Agreement agreed = call.agree(CountRule::equal);
   Verification::Blocks blocks{{send}, {}, send.count};
   if (comm.rank() == root) blocks.results = {recv};
@@ -70,6 +79,7 @@ Report reduce(ConstArray send, MutArray recv, Op op, int root, Communicator& com
   });
 
   if (comm.size() == 1) return call.finish_alone(send, recv);
+  if (auto done = plain.if_cheaper(agreed)) return *done;
   const Budget budget = call.decide(op, send, agreed);
   if (!needs_exact_sum(op, budget)) return call.finish(on_grid(send, recv, op, root, agreed, budget, comm, call));
   return call.finish(exactly(send, recv, op, root, agreed, comm, call));

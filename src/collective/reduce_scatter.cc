@@ -6,6 +6,7 @@
 #include "collective/budget.h"
 #include "collective/call.h"
 #include "collective/exact.h"
+#include "collective/plain_way.h"
 #include "collective/reduction.h"
 #include "schedule/ring.h"
 
@@ -28,13 +29,21 @@ std::optional<Failure> on_grid(ConstArray send, MutArray recv, const std::vector
 // has been encoded before: other blocks in earlier steps, the own one no later than the segment itself.
 Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_t> counts, Op op, Communicator& comm,
                       const Options& options) {
+  const bool equal = std::ranges::all_of(counts, [&](std::size_t c) { return c == counts.front(); });
   Call call(Collective::reduce_scatter, comm, options);
   call.check_arrays(send, recv, recv.data);
   call.check_op(op, send.dtype);
   call.check_bound(send.dtype);
   call.check_counts(counts, send.count, recv.count);
   call.proposal().layout = digest({counts.begin(), counts.end()});
+  const auto plainly = [&](PlainCollectives& library) {
+    library.reduce_scatter(send, recv, {equal, counts}, plain_op(op));
+    finish_plain_average(op, recv, comm.size());
+  };
+  PlainWay plain(call, comm, {.bytes = send.bytes(), .elements = send.count}, plainly);
+  if (auto done = plain.at_once()) return *done;
   call.scan_operand(send);
+  plain.propose(send);
   const Agreement agreed = call.agree(CountRule::equal);
   const std::vector<std::size_t> shares(counts.begin(), counts.end());
   const std::size_t longest = *std::max_element(shares.begin(), shares.end());
@@ -44,6 +53,7 @@ Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_
               });
 
   if (comm.size() == 1) return call.finish_alone(send, recv);
+  if (auto done = plain.if_cheaper(agreed)) return *done;
   const Budget budget = call.decide(op, send, agreed);
   const Layout layout(shares, call.segment_values(agreed, send.dtype, shares));
   if (!needs_exact_sum(op, budget)) {

@@ -6,6 +6,7 @@
 #include "collective/call.h"
 #include "collective/choice.h"
 #include "collective/exact.h"
+#include "collective/plain_way.h"
 #include "collective/reduction.h"
 #include "schedule/chain.h"
 
@@ -17,6 +18,15 @@ Report scan_either(Collective collective, ConstArray send, MutArray recv, Op op,
   const bool exclusive = collective == Collective::exscan;
   Call call(collective, comm, options);
   call.check_reduction(send, recv, op);
+  const int summands = exclusive ? std::max(comm.rank(), 1) : comm.rank() + 1;
+  const auto plainly = [&](PlainCollectives& library) {
+    library.scan(send, recv, plain_op(op), exclusive);
+    if (!exclusive || comm.rank() != 0) finish_plain_average(op, recv, summands);
+  };
+  PlainWay plain(call, comm, {.bytes = send.bytes()}, plainly);
+  if (auto done = plain.at_once()) return *done;
+  call.scan_operand(send);
+  plain.propose(send);
   const Agreement agreed = call.agree(CountRule::equal);
   Verification::Blocks blocks{{send}, {recv}, send.count};
   if (exclusive && comm.rank() == 0) blocks.results.clear();
@@ -25,13 +35,13 @@ Report scan_either(Collective collective, ConstArray send, MutArray recv, Op op,
   });
 
   if (comm.size() == 1) return exclusive ? call.finish() : call.finish_alone(send, recv);
+  if (auto done = plain.if_cheaper(agreed)) return *done;
   const Budget budget = call.decide(op, send, agreed);
   const Layout layout({send.count}, call.segment_values(agreed, send.dtype, {send.count}));
   if (needs_exact_sum(op, budget)) {
     return call.finish(
         exact_scan(send, recv, op, exclusive, layout.segment_values(), options.threads, comm, call.report()));
   }
-  const int summands = exclusive ? std::max(comm.rank(), 1) : comm.rank() + 1;
   const auto program = exclusive ? schedule::chain::exscan(comm.size(), comm.rank())
                                  : choose_scan(comm.size(), comm.rank(), layout.segments(0));
   const auto kernel = reduction_kernel(op, {send}, {recv}, budget, summands, options.threads);

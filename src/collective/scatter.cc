@@ -7,11 +7,14 @@
 #include "collective/call.h"
 #include "collective/choice.h"
 #include "collective/movement.h"
+#include "collective/plain_way.h"
 
 namespace laconic {
 
-Report scatter(ConstArray send, std::span<const std::size_t> counts, MutArray recv, int root, Communicator& comm,
-               const Options& options) {
+namespace {
+
+Report scatter(ConstArray send, std::span<const std::size_t> counts, MutArray recv, int root, bool equal,
+               Communicator& comm, const Options& options) {
   Call call(Collective::scatter, comm, options);
   const auto me = static_cast<std::size_t>(comm.rank());
   const bool at_root = comm.rank() == root;
@@ -21,13 +24,18 @@ Report scatter(ConstArray send, std::span<const std::size_t> counts, MutArray re
     const bool in_place = fits && recv.data == split(send, {counts.begin(), counts.end()})[me].data;
     call.check_arrays(send, recv, in_place ? send.data : nullptr);
     call.proposal().layout = digest({counts.begin(), counts.end()});
-    call.scan_operand(send);
   } else {
     call.check_arrays(recv, recv, recv.data);
   }
   call.check_bound(recv.dtype);
   call.check_root(root);
   call.proposal().count = recv.count;
+  const std::uint64_t total = recv.count * static_cast<std::uint64_t>(comm.size());  // of equal shares
+  const auto plainly = [&](PlainCollectives& library) { library.scatter(send, {equal, counts}, recv, root); };
+  PlainWay plain(call, comm, {.bytes = total * size_of(recv.dtype), .elements = total, .known = equal}, plainly);
+  if (auto done = plain.at_once()) return *done;
+  if (at_root) call.scan_operand(send);
+  plain.propose(at_root ? send : ConstArray{nullptr, 0, recv.dtype});
   const Agreement agreed = call.agree(CountRule::shares);
   agree_on_shares(comm, agreed, Collective::scatter, root, counts, call.report());
 
@@ -42,11 +50,25 @@ Report scatter(ConstArray send, std::span<const std::size_t> counts, MutArray re
                 scatter(s.send, s.send_counts, s.recv, root, c, lossless);
               });
 
+  if (auto done = plain.if_cheaper(agreed)) return *done;
+
   const Budget budget = call.decide_movement(recv.dtype, agreed);
   const Layout layout(shares, call.segment_values(agreed, recv.dtype, shares));
   const auto program = choose_scatter(comm.size(), comm.rank(), root, layout.total() * size_of(recv.dtype));
   MovementKernel kernel(operands, results, budget, options.threads);
   return call.finish(Pipeline(comm, program, layout, kernel, call.report()).run());
+}
+
+}  // namespace
+
+Report scatter(ConstArray send, std::span<const std::size_t> counts, MutArray recv, int root, Communicator& comm,
+               const Options& options) {
+  return scatter(send, counts, recv, root, false, comm, options);
+}
+
+Report scatter_equal(ConstArray send, MutArray recv, int root, Communicator& comm, const Options& options) {
+  const std::vector<std::size_t> counts(static_cast<std::size_t>(comm.size()), recv.count);
+  return scatter(send, counts, recv, root, true, comm, options);
 }
 
 }  // namespace laconic

@@ -17,4 +17,8 @@ namespace laconic {
 Report scatter(ConstArray send, std::span<const std::size_t> counts, MutArray recv, int root, Communicator& comm,
                const Options& options);
 
+/// The same count for every rank: send.count == recv.count * size(). Lets short calls go to the plain library without
+/// agreement.
+Report scatter_equal(ConstArray send, MutArray recv, int root, Communicator& comm, const Options& options);
+
 }  // namespace laconic

@@ -139,6 +139,7 @@ Comparison Verification::compare_all(double bound, Communicator& comm) const {
   Comparison found;
   Options lossless;
   lossless.threads = threads_;
+  lossless.mode = Mode::compressed;
   const std::size_t most = std::max<std::size_t>(slab_total / static_cast<std::size_t>(comm.size()), 1);
   const DType dtype = blocks_.operands.empty() ? blocks_.results[0].dtype : blocks_.operands[0].dtype;
   for (std::size_t first = 0; first < blocks_.longest; first += most) {

@@ -13,6 +13,7 @@ namespace {
 constexpr int most_threads = 1024;
 constexpr std::string_view file_prefix = "file:";
 constexpr std::array simds = {Simd::automatic, Simd::scalar, Simd::portable, Simd::avx2, Simd::avx512, Simd::avx512x};
+constexpr std::array modes = {Mode::automatic, Mode::compressed, Mode::plain};
 constexpr std::array levels = {LogLevel::off, LogLevel::error, LogLevel::warning, LogLevel::info, LogLevel::debug};
 
 [[noreturn]] void refuse(const char* name, std::string_view value, const std::string& want) {
@@ -94,6 +95,18 @@ std::string_view name_of(Simd simd) {
   return "?";
 }
 
+std::string_view name_of(Mode mode) {
+  switch (mode) {
+    case Mode::automatic:
+      return "auto";
+    case Mode::compressed:
+      return "compressed";
+    case Mode::plain:
+      return "plain";
+  }
+  return "?";
+}
+
 Config Config::from(const Lookup& lookup) {
   Config out;
   const auto with = [&lookup](const char* name, const auto& use) {
@@ -102,6 +115,8 @@ Config Config::from(const Lookup& lookup) {
   };
   with("LACONIC_BOUND", [&](auto* name, auto& text) { out.bound = parse_bound(name, text); });
   with("LACONIC_THREADS", [&](auto* name, auto& text) { out.threads = parse_threads(name, text); });
+  with("LACONIC_MODE", [&](auto* name, auto& text) { out.mode = parse_name(name, text, modes); });
+  with("LACONIC_CACHE", [&](auto*, auto& text) { out.cache = text; });
   with("LACONIC_VERIFY", [&](auto* name, auto& text) { out.verify = parse_switch(name, text); });
   with("LACONIC_TIMEOUT", [&](auto* name, auto& text) { out.timeout_seconds = parse_seconds(name, text); });
   with("LACONIC_SIMD", [&](auto* name, auto& text) { out.simd = parse_name(name, text, simds); });

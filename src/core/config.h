@@ -1,6 +1,8 @@
 // What a user sets from outside the program: the LACONIC_... environment variables, parsed once, refused exactly.
 //   LACONIC_BOUND    a bound (core/bound.h); unset: no bit of any result changes
 //   LACONIC_THREADS  threads of one rank for encoding and decoding, 1..1024; 1
+//   LACONIC_MODE     auto, compressed, plain: whether calls compress ; auto
+//   LACONIC_CACHE    folder for what was measured of links and codec, or off; unset: the user's cache folder
 //   LACONIC_VERIFY   1: also run the exact operation and report the achieved error; 0
 //   LACONIC_TIMEOUT  seconds after which a rank stops waiting for the others, with an error; 0 waits for ever; 60
 //   LACONIC_SIMD     auto, scalar, portable, avx2, avx512, avx512x: which kernels to use (the bytes are the same); auto
@@ -26,9 +28,21 @@ enum class Simd : std::uint8_t { automatic = 0, scalar = 1, portable = 2, avx2 =
 /// "auto", "scalar", "portable", "avx2", "avx512", "avx512x" (see codec/slice/target.h).
 std::string_view name_of(Simd simd);
 
+/// Whether a collective compresses or is left to the plain library. The numbers are part of the C interface.
+enum class Mode : std::uint8_t {
+  automatic = 0,   ///< what is expected to be faster: by model, by a sample of the data, by what calls took before
+  compressed = 1,  ///< always compressed
+  plain = 2,       ///< the plain library's own collective wherever it has one
+};
+
+/// "auto", "compressed", "plain".
+std::string_view name_of(Mode mode);
+
 struct Config {
   std::optional<Bound> bound;
   int threads = 1;
+  Mode mode = Mode::automatic;
+  std::string cache;  ///< empty: the user's cache folder; "off"
   bool verify = false;
   double timeout_seconds = 60;
   Simd simd = Simd::automatic;

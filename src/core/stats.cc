@@ -11,6 +11,7 @@ double Stats::ratio() const {
 
 void Stats::merge(const Stats& other) {
   calls += other.calls;
+  plain_calls += other.plain_calls;
   original_bytes += other.original_bytes;
   wire_bytes += other.wire_bytes;
   codec_seconds += other.codec_seconds;
@@ -23,6 +24,7 @@ void Stats::merge(const Stats& other) {
 std::string Stats::to_json() const {
   nlohmann::ordered_json out = {
       {"calls", calls},
+      {"plain_calls", plain_calls},
       {"original_bytes", original_bytes},
       {"wire_bytes", wire_bytes},
       {"ratio", ratio()},

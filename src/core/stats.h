@@ -11,6 +11,7 @@ namespace laconic {
 
 struct Stats {
   std::uint64_t calls = 0;
+  std::uint64_t plain_calls = 0;                   ///< of those, made by the plain library: that is faster, or wished
   std::uint64_t original_bytes = 0;                ///< that the same schedule would have sent without compression
   std::uint64_t wire_bytes = 0;                    ///< sent, metadata included
   double codec_seconds = 0;                        ///< encoding, decoding, adding compressed streams

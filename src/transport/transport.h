@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "transport/plain.h"
+
 namespace laconic {
 
 /// One non-blocking operation. Move-only; a destroyed unfinished request is cancelled or completed by its transport.
@@ -62,6 +64,9 @@ class Transport {
 
   /// Which ranks share a node, and so its memory: those with the same number. One for each rank, the same everywhere.
   [[nodiscard]] virtual const std::vector<int>& nodes() const = 0;
+
+  /// The plain library's own collectives over these ranks; null where there is no such library.
+  virtual PlainCollectives* plain() { return nullptr; }
 
   /// For messages: "MPI (Open MPI 4.1.4)", "threads".
   [[nodiscard]] virtual std::string description() const = 0;

@@ -42,6 +42,7 @@ class ApiMpi : public testing::Test {
 constexpr float bound = 1.01e-3F;  // and the rounding of the sums above
 
 TEST_F(ApiMpi, AllreduceInAndOutOfPlace) {
+  comm.set_options({.bound = "1e-3", .mode = laconic::Mode::compressed});
   auto x = mine(10007);
   std::vector<float> y(x.size());
   comm.allreduce<float>(x, y, laconic::Op::sum);
@@ -53,6 +54,25 @@ TEST_F(ApiMpi, AllreduceInAndOutOfPlace) {
     EXPECT_EQ(comm.total().calls, 2U);
     EXPECT_LT(comm.last().wire_bytes, comm.last().original_bytes);
   }
+}
+
+TEST_F(ApiMpi, ModesAreTheCallersChoice) {
+  const auto x = mine(10007);
+  std::vector<float> y(x.size());
+  comm.set_options({.bound = "1e-3", .mode = laconic::Mode::plain});
+  comm.allreduce<float>(x, y, laconic::Op::sum);
+  for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(y[i], sum(i), bound);
+  EXPECT_EQ(comm.last().plain_calls, comm.size() > 1 ? 1U : 0U);
+  comm.set_options({.bound = "1e-3", .mode = laconic::Mode::automatic});
+  for (int i = 0; i < 9; ++i) comm.allreduce<float>(x, y, laconic::Op::sum);
+  for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(y[i], sum(i), bound);
+  EXPECT_EQ(comm.total().calls, 10U);
+
+  laconic_options o = LACONIC_OPTIONS_INIT;
+  o.mode = static_cast<laconic_mode>(4);
+  EXPECT_EQ(laconic_allreduce(x.data(), y.data(), x.size(), LACONIC_F32, LACONIC_SUM, comm.raw(), &o),
+            LACONIC_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(laconic_last_error()).find("options.mode is 4"), std::string::npos);
 }
 
 TEST_F(ApiMpi, OptionsOfTheCallBeatTheCommunicators) {
@@ -207,6 +227,7 @@ TEST_F(ApiMpi, MessagesBetweenTwo) {
 }
 
 TEST_F(ApiMpi, NonBlockingCallsWhileOthersRun) {
+  comm.set_options({.bound = "1e-3", .mode = laconic::Mode::compressed});
   const auto x = mine(200000);
   std::vector<float> sums(x.size()), again(x.size()), all(x.size() * static_cast<std::size_t>(comm.size()));
   auto moved = x;
@@ -229,6 +250,7 @@ TEST_F(ApiMpi, NonBlockingCallsWhileOthersRun) {
 }
 
 TEST_F(ApiMpi, EveryNonBlockingCallDoesWhatItsBlockingTwinDoes) {
+  comm.set_options({.bound = "1e-3", .mode = laconic::Mode::compressed});
   const auto n = static_cast<std::size_t>(comm.size());
   const std::size_t count = 1000;
   const int root = 0;

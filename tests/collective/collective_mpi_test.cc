@@ -28,6 +28,7 @@ using world::view;
 Options with(const char* bound) {
   Options o;
   o.bound = Bound::parse(bound);
+  o.mode = Mode::compressed;  // else most of these would be too short to be compressed
   return o;
 }
 

@@ -36,6 +36,15 @@ TEST(Config, NothingSetChangesNothing) {
   EXPECT_EQ(c.simd, Simd::automatic);
   EXPECT_EQ(c.log_level, LogLevel::off);
   EXPECT_TRUE(c.log_path.empty());
+  EXPECT_EQ(c.mode, Mode::automatic);
+  EXPECT_TRUE(c.cache.empty());
+}
+
+TEST(Config, ModeAndCache) {
+  EXPECT_EQ(with({{"LACONIC_MODE", "compressed"}}).mode, Mode::compressed);
+  EXPECT_EQ(with({{"LACONIC_MODE", "plain"}}).mode, Mode::plain);
+  EXPECT_EQ(refusal("LACONIC_MODE", "raw"), "LACONIC_MODE='raw': want one of auto compressed plain");
+  EXPECT_EQ(with({{"LACONIC_CACHE", "off"}}).cache, "off");
 }
 
 TEST(Config, EmptyCountsAsNotSet) {

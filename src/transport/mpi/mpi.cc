@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "transport/mpi/plain.h"
 
 namespace laconic {
 namespace {
@@ -166,6 +167,7 @@ class MpiTransport final : public Transport {
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     if (nodes_.empty()) nodes_ = find_nodes(comm_, rank_, size_);
     name_ = library_name();
+    plain_ = make_plain_mpi(comm_);
   }
   MpiTransport(const MpiTransport&) = delete;
   MpiTransport& operator=(const MpiTransport&) = delete;
@@ -179,6 +181,7 @@ class MpiTransport final : public Transport {
   [[nodiscard]] int size() const override { return size_; }
   [[nodiscard]] const std::vector<int>& nodes() const override { return nodes_; }
   [[nodiscard]] std::string description() const override { return name_; }
+  PlainCollectives* plain() override { return plain_.get(); }
 
   Request isend(std::span<const std::uint8_t> data, int to, int tag) override {
     const ByteType bytes(data.size());
@@ -260,6 +263,7 @@ class MpiTransport final : public Transport {
   GaveUp gave_up_ = std::make_shared<bool>(false);
   std::unique_ptr<Small> small_ = std::make_unique<Small>();
   std::string name_;
+  std::unique_ptr<PlainCollectives> plain_;
 };
 
 }  // namespace

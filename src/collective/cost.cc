@@ -1,0 +1,69 @@
+#include "collective/cost.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace laconic {
+namespace {
+
+/// As multiples of the workload's bytes, on the busiest link and the busiest rank.
+struct Traffic {
+  double wire = 0;
+  double encode = 0, add = 0, decode = 0;
+  double steps = 0;  ///< messages one after the other
+};
+
+double log2_up(int n) { return std::bit_width(static_cast<unsigned>(n - 1)); }
+
+Traffic traffic_of(const Workload& w) {
+  const double n = w.ranks;
+  const double others = (n - 1) / n;
+  const double log = log2_up(w.ranks);
+  switch (w.collective) {
+    case Collective::allreduce:
+      return {.wire = 2 * others, .encode = 1 / n, .add = others, .decode = 1, .steps = 2 * log};
+    case Collective::reduce_scatter:
+      return {.wire = others, .encode = 1 / n, .add = others, .decode = 1 / n, .steps = log};
+    case Collective::reduce:
+    case Collective::scan:
+    case Collective::exscan:
+      return {.wire = 1, .add = 1, .decode = 1, .steps = log};
+    case Collective::bcast:
+      return {.wire = 1, .encode = 1, .decode = 1, .steps = log};
+    case Collective::scatter:
+      return {.wire = others, .encode = others, .decode = 1 / n, .steps = 1};
+    case Collective::gather:
+      return {.wire = others, .encode = 1 / n, .decode = others, .steps = 1};
+    case Collective::allgather:
+      return {.wire = others, .encode = 1 / n, .decode = 1, .steps = log};
+    case Collective::alltoall:
+      return {.wire = others, .encode = others, .decode = others, .steps = log};
+    default:
+      return {.wire = 1, .encode = 1, .decode = 1, .steps = 1};
+  }
+}
+
+// Of the wire's time or the codec's, whichever is shorter, this much is not hidden behind the other: the first segment
+// must be encoded before anything travels, the last one decoded after everything has.
+constexpr double unhidden = 1.0 / 8;
+
+}  // namespace
+
+double exchange_seconds(int ranks, const Link& link) { return std::max(1.0, log2_up(ranks)) * link.latency; }
+
+double plain_seconds(const Workload& w, const Link& link) {
+  const Traffic t = traffic_of(w);
+  return t.steps * link.latency + t.wire * static_cast<double>(w.bytes) / link.bytes_per_second;
+}
+
+double compressed_seconds(const Workload& w, const Costs& costs, double fraction) {
+  const Traffic t = traffic_of(w);
+  const auto bytes = static_cast<double>(w.bytes);
+  const double wire = t.wire * bytes * fraction / costs.link.bytes_per_second;
+  const CodecSpeed& c = costs.codec;
+  const double codec = bytes * (t.encode / c.encode + t.add / c.add + t.decode / c.decode) / w.threads;
+  return (2 * exchange_seconds(w.ranks, costs.link)) + t.steps * costs.link.latency + std::max(wire, codec) +
+         unhidden * std::min(wire, codec);
+}
+
+}  // namespace laconic

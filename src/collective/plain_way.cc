@@ -1,0 +1,157 @@
+#include "collective/plain_way.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <numeric>
+
+#include "collective/budget.h"
+#include "collective/operate.h"
+#include "core/stats.h"
+
+namespace laconic {
+namespace {
+
+CallKind kind_of(const Proposal& p, std::uint64_t bytes) {
+  return {
+      p.collective, p.dtype, p.op, p.bound.kind, p.bound.scope, p.bound.value, static_cast<int>(std::bit_width(bytes))};
+}
+
+bool adds_floats(const Proposal& p) {
+  return is_float(p.dtype) && (p.op == Op::sum || p.op == Op::average || p.op == Op::product);
+}
+
+/// What rounding the partial sums may add to an element.
+double rounding_of(const Proposal& p, int ranks, const Range& range) {
+  return (ranks - 1) * ulp_of(p.dtype, ranks * range.max_abs()) / 2;
+}
+
+}  // namespace
+
+void PlainWay::prepare() {
+  if (!offered()) return;
+  mode_ = call_.options().mode;
+  const Proposal& p = call_.proposal();
+  workload_ = {p.collective, plain_.bytes, comm_.size(), call_.options().threads};
+  if (mode_ != Mode::automatic) return;
+  if (!plain_.known) return;
+  history_ = &comm_.routing().of(kind_of(p, plain_.bytes));
+  call_.watch(history_);
+}
+
+bool PlainWay::offered() const {
+  const Options& o = call_.options();
+  const Proposal& p = call_.proposal();
+  PlainCollectives* const library = comm_.transport().plain();
+  if (o.mode == Mode::compressed || library == nullptr || comm_.size() == 1) return false;
+  if (o.codec != CodecId::slice || o.framework != Framework::automatic || o.schedule != Schedule::automatic)
+    return false;
+  if (p.op != Op::none && !library->reduces(p.dtype, plain_op(p.op))) return false;
+  if (plain_.known && plain_.elements > library->most_elements()) return false;
+  if (o.mode == Mode::plain) return true;
+  return !adds_floats(p) || (p.bound.kind != BoundKind::lossless && p.op != Op::product);
+}
+
+std::optional<Report> PlainWay::at_once() {
+  if (!plain_.known || mode_ == Mode::compressed) return std::nullopt;
+  if (mode_ == Mode::automatic && !history_->at_once()) return std::nullopt;
+  if (call_.proposal().refused) throw Error(*call_.proposal().refused);
+  if (mode_ == Mode::automatic) call_.report().result_bound = history_->result_bound;
+  return run();
+}
+
+void PlainWay::propose(ConstArray operand) {
+  Proposal& p = call_.proposal();
+  if (mode_ != Mode::automatic || p.refused) return;
+  if (history_ != nullptr) {
+    p.plain_seconds = history_->plain.seconds();
+    p.compressed_seconds = history_->compressed.seconds();
+  }
+  if (operand.count == 0 || (comm_.routing().calibrated() && !may_pay())) return;
+  const Timed clock(call_.report().stats.codec_seconds);
+  const double whole =
+      is_float(p.dtype) && p.bound.kind != BoundKind::lossless ? p.bound.absolute_for(p.range.width()) : 0;
+  const bool shared = p.op == Op::sum && p.bound.scope == BoundScope::result;
+  p.fraction = sample_fraction(operand, shared ? whole / comm_.size() : whole, p.range.max_abs());
+}
+
+bool PlainWay::may_pay() const {
+  const Estimates e = estimates(1);
+  return e.compressed_at_best <= e.plain_model;
+}
+
+Estimates PlainWay::estimates(double fraction) const {
+  const Costs& costs = comm_.routing().costs();
+  Estimates e;
+  e.fraction = fraction;
+  e.plain_model = plain_seconds(workload_, costs.link);
+  e.compressed_model = compressed_seconds(workload_, costs, fraction);
+  e.compressed_at_best = compressed_seconds(workload_, costs, 0);
+  e.agreement = exchange_seconds(comm_.size(), costs.link);
+  return e;
+}
+
+bool PlainWay::keeps_promise(const Agreement& agreed) {
+  const Proposal& p = call_.proposal();
+  if (p.op == Op::none || !is_float(p.dtype)) return true;
+  if (is_extreme(p.op)) return agreed.range.non_finite == 0;
+  const Budget budget = budget_reduction(p.op, p.dtype, p.bound, comm_.size(), agreed.range);
+  if (budget.route != Route::on_grid || rounding_of(p, comm_.size(), agreed.range) > budget.result_bound) return false;
+  call_.report().result_bound = budget.result_bound;
+  return true;
+}
+
+bool PlainWay::learn_size(const Agreement& agreed) {
+  const auto& counts = agreed.counts;
+  const bool blocks = workload_.collective == Collective::alltoall;
+  plain_.elements = blocks ? *std::max_element(counts.begin(), counts.end())
+                           : std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  plain_.bytes = workload_.bytes = plain_.elements * size_of(call_.proposal().dtype);
+  return plain_.elements <= comm_.transport().plain()->most_elements();
+}
+
+std::optional<Report> PlainWay::if_cheaper(const Agreement& agreed) {
+  if (mode_ == Mode::compressed) return std::nullopt;
+  if (!plain_.known && !learn_size(agreed)) return std::nullopt;
+  if (mode_ == Mode::plain) return run();
+  if (!keeps_promise(agreed)) {
+    if (history_ != nullptr) history_->forbid_plain();
+    return std::nullopt;
+  }
+  comm_.routing().calibrate(comm_.transport());
+  Estimates e = estimates(agreed.fraction);
+  e.plain_measured = agreed.plain_seconds;
+  e.compressed_measured = agreed.compressed_seconds;
+  if (history_ == nullptr) return e.plain_model <= e.compressed_model ? std::optional(run()) : std::nullopt;
+  history_->result_bound = call_.report().result_bound;
+  const bool plainly = history_->decide(e);
+  // A minimum may meet a NaN next time, which plain libraries lose; who verifies must be heard. No call goes at once.
+  if ((is_extreme(call_.proposal().op) && is_float(call_.proposal().dtype)) || agreed.verify) history_->forbid_plain();
+  return plainly ? std::optional(run()) : std::nullopt;
+}
+
+Report PlainWay::run() {
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    make_(run_, *comm_.transport().plain());
+  } catch (const Error&) {
+    comm_.mark_unusable();
+    throw;
+  }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (history_ != nullptr) history_->plain.note(seconds);
+  call_.watch(nullptr);
+  Report& report = call_.report();
+  report.route = Route::plain;
+  report.stats.wire_seconds += seconds;
+  report.stats.original_bytes += plain_.bytes;
+  report.stats.wire_bytes += plain_.bytes;
+  ++report.stats.plain_calls;
+  return call_.finish();
+}
+
+void finish_plain_average(Op op, MutArray recv, int ranks) {
+  if (op == Op::average) divide(recv, ranks);
+}
+
+}  // namespace laconic

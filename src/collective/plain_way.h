@@ -1,0 +1,69 @@
+// A call's other way: the plain library's own collective, where that is faster or wished for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "collective/call.h"
+#include "collective/routing.h"
+
+namespace laconic {
+
+/// The call as the plain library would make it.
+struct PlainCall {
+  std::uint64_t bytes = 0;     ///< as Workload has it
+  std::uint64_t elements = 0;  ///< held against PlainCollectives::most_elements(); 0: may go in pieces
+  bool known = true;           ///< all ranks know both before they have agreed
+};
+
+/// Made when arguments have been checked, before the operand is looked through. Does nothing where the caller chose
+/// otherwise (Options::mode, or anything about how to compress), where the library has no such call, and where it could
+/// not keep a promise: exact sums of floats, 16-bit floats, NaN in a minimum.
+class PlainWay {
+ public:
+  /// run(PlainCollectives&) makes the call. All must outlive this.
+  template <typename Run>
+  PlainWay(Call& call, Communicator& comm, PlainCall plain, Run& run)
+      : call_(call), comm_(comm), plain_(plain), run_(&run), make_([](const void* r, PlainCollectives& library) {
+          (*static_cast<const Run*>(r))(library);
+        }) {
+    prepare();
+  }
+
+  /// The whole call, where it is known without asking the others that it goes plainly: nothing is exchanged then, and
+  /// what holds when ranks disagree is what holds for the plain library. If this rank cannot take part, that is thrown.
+  [[nodiscard]] std::optional<Report> at_once();
+
+  /// Into the proposal: what the others must know to decide. `operand` (may be empty) has been looked through.
+  void propose(ConstArray operand);
+
+  /// The whole call, if that is what the ranks decide. The first time on a communicator, costs are measured.
+  [[nodiscard]] std::optional<Report> if_cheaper(const Agreement& agreed);
+
+ private:
+  void prepare();
+  [[nodiscard]] bool offered() const;
+  [[nodiscard]] bool keeps_promise(const Agreement& agreed);
+  /// From the counts of all ranks; false where the library cannot take so many.
+  [[nodiscard]] bool learn_size(const Agreement& agreed);
+  /// Whether compression could pay if the data were as smooth as can be.
+  [[nodiscard]] bool may_pay() const;
+  [[nodiscard]] Estimates estimates(double fraction) const;
+  [[nodiscard]] Report run();
+
+  Call& call_;
+  Communicator& comm_;
+  PlainCall plain_;
+  const void* run_;  // no std::function: that costs more than a short call may
+  void (*make_)(const void* run, PlainCollectives& library);
+  Mode mode_ = Mode::compressed;  ///< for this call
+  History* history_ = nullptr;
+  Workload workload_;
+};
+
+/// What the library computes for a reduction by `op`: an average is a sum, divided afterwards.
+constexpr Op plain_op(Op op) { return op == Op::average ? Op::sum : op; }
+/// The rest of an average over `ranks`.
+void finish_plain_average(Op op, MutArray recv, int ranks);
+
+}  // namespace laconic

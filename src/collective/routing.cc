@@ -1,0 +1,114 @@
+#include "collective/routing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "collective/calibration.h"
+#include "core/config.h"
+#include "frame/frame.h"
+
+namespace laconic {
+namespace {
+
+// The way that is not taken is tried, to be measured, where the model does not give it more than this much of the time.
+constexpr double worth_a_try = 1.5;
+// And again after so many agreements where both were close.
+constexpr std::uint64_t rounds_between_tries = 32;
+constexpr double close = 1.25;
+// Data whose sample shrinks this much better or worse is other data: what was measured no longer says anything.
+constexpr double other_data = 1.3;
+// Where compression could not pay even if nothing travelled, by the model and this much more, nobody needs to ask
+// twice.
+constexpr double hopeless = 2;
+
+constexpr std::uint64_t first_interval = 4;
+constexpr double longest_interval = 4096;
+constexpr double share_of_asking = 0.01;
+
+constexpr std::size_t most_kinds = 4096;
+constexpr std::size_t sampled_chunks = 16;
+
+}  // namespace
+
+void Measured::note(double seconds) { last_[calls_++ % last_.size()] = seconds; }
+
+double Measured::seconds() const {
+  if (calls_ < 2) return 0;
+  return *std::min_element(last_.begin(), last_.begin() + std::min<std::size_t>(calls_, last_.size()));
+}
+
+bool History::at_once() {
+  if (at_once_left_ == 0) return false;
+  --at_once_left_;
+  return true;
+}
+
+bool History::decide(const Estimates& given) {
+  Estimates e = given;
+  if (fraction_ > 0 && std::max(e.fraction, fraction_) > other_data * std::min(e.fraction, fraction_)) {
+    compressed.clear();
+    e.compressed_measured = 0;
+    fraction_ = 0;
+  }
+  const bool plainly = prefers_plain(e);
+  if (!plainly) fraction_ = e.fraction;
+  if (!plainly) {
+    interval_ = 0;
+  } else if (e.plain_measured > 0 || e.compressed_at_best > hopeless * e.plain_model) {
+    let_pass(e);
+  }
+  return plainly;
+}
+
+bool History::prefers_plain(const Estimates& e) {
+  ++rounds_;
+  const double plain_time = e.plain_measured > 0 ? e.plain_measured : e.plain_model;
+  const double compressed_time = e.compressed_measured > 0 ? e.compressed_measured : e.compressed_model;
+  const bool plainly = plain_time <= compressed_time;
+  const double taken = plainly ? e.plain_measured : e.compressed_measured;
+  const double other = plainly ? e.compressed_measured : e.plain_measured;
+  const double other_model = plainly ? e.compressed_model : e.plain_model;
+  if (taken > 0 && other == 0 && other_model < worth_a_try * taken) return !plainly;
+  if (taken > 0 && other > 0 && other < close * taken && rounds_ % rounds_between_tries == 0) return !plainly;
+  return plainly;
+}
+
+void History::let_pass(const Estimates& e) {
+  const double plain_time = e.plain_measured > 0 ? e.plain_measured : e.plain_model;
+  const double enough = std::clamp(e.agreement / (share_of_asking * plain_time), 4.0, longest_interval);
+  const auto most = static_cast<std::uint64_t>(enough);
+  const bool sure = e.compressed_at_best > hopeless * plain_time;
+  interval_ = sure ? most : std::min(most, interval_ == 0 ? first_interval : interval_ * 4);
+  at_once_left_ = interval_;
+}
+
+void Routing::calibrate(Transport& transport) {
+  if (!costs_) costs_ = laconic::calibrate(transport, config().cache);
+}
+
+History& Routing::of(const CallKind& kind) {
+  if (last_ != nullptr && last_->first == kind) return last_->second;
+  if (histories_.size() >= most_kinds) histories_.clear();
+  last_ = &*histories_.try_emplace(kind).first;
+  return last_->second;
+}
+
+double sample_fraction(ConstArray x, double bound, double max_abs) {
+  if (x.count == 0) return 1;
+  const Grid grid = make_grid(x.dtype, bound, max_abs);
+  const std::size_t chunks = (x.count + frame::chunk_values - 1) / frame::chunk_values;
+  const std::size_t taken = std::min(chunks, sampled_chunks);
+  std::vector<std::uint8_t> room(frame::capacity(x.dtype, frame::chunk_values));
+  std::size_t original = 0, travels = 0;
+  for (std::size_t i = 0; i < taken; ++i) {
+    const std::size_t first = i * chunks / taken * frame::chunk_values;
+    const ConstArray chunk{static_cast<const std::uint8_t*>(x.data) + first * size_of(x.dtype),
+                           std::min(frame::chunk_values, x.count - first), x.dtype};
+    original += chunk.bytes();
+    travels += frame::encode(chunk, grid, room) - frame::header_bytes;
+  }
+  return static_cast<double>(travels) / static_cast<double>(original);
+}
+
+}  // namespace laconic

@@ -1,0 +1,99 @@
+// Which way a call goes: compressed, or by the plain library's own collective. What the model says comes first; from
+// then on, what calls of the same kind took. Every decision follows from values that all ranks have agreed on.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "collective/cost.h"
+#include "core/array.h"
+#include "core/bound.h"
+#include "core/op.h"
+#include "transport/transport.h"
+
+namespace laconic {
+
+/// Calls that are expected to take the same time.
+struct CallKind {
+  Collective collective = Collective::allreduce;
+  DType dtype = DType::f32;
+  Op op = Op::none;
+  BoundKind bound_kind = BoundKind::lossless;
+  BoundScope bound_scope = BoundScope::result;
+  double bound_value = 0;
+  int size_class = 0;                                 ///< bits of the number of bytes
+  auto operator<=>(const CallKind&) const = default;  // NOLINT(modernize-use-nullptr): a bug of clang-tidy 14
+};
+
+/// What one rank measured of one way: the best of the last few calls, because whatever else happens makes calls slower.
+class Measured {
+ public:
+  void note(double seconds);
+  void clear() { calls_ = 0; }
+  /// 0 until there are two: the first call also pays for connections and pages.
+  [[nodiscard]] double seconds() const;
+
+ private:
+  std::array<double, 4> last_{};
+  unsigned calls_ = 0;
+};
+
+/// What all ranks know when they decide. Seconds; 0: not measured.
+struct Estimates {
+  double fraction = 1;     ///< of the original bytes that would travel, from a sample of the data
+  double plain_model = 0;  ///< cost.h
+  double compressed_model = 0;
+  double compressed_at_best = 0;  ///< the model, for data of which next to nothing would travel
+  double plain_measured = 0;      ///< the slowest rank's
+  double compressed_measured = 0;
+  double agreement = 0;  ///< what asking costs
+};
+
+/// What happened to calls of one kind.
+class History {
+ public:
+  Measured plain, compressed;  ///< this rank's own
+  double result_bound = 0;     ///< of the last agreement
+
+  /// Whether this call goes plainly without being agreed on. The same on all ranks, and counted.
+  bool at_once();
+  /// Whether the call that is being agreed on goes plainly. May let some of the next ones go at_once(), more and more
+  /// often, so that asking costs a hundredth of what the calls take.
+  bool decide(const Estimates& given);
+  /// The call being agreed on cannot go plainly.
+  void forbid_plain() { at_once_left_ = interval_ = 0; }
+
+ private:
+  bool prefers_plain(const Estimates& e);
+  void let_pass(const Estimates& e);
+
+  std::uint64_t rounds_ = 0;
+  std::uint64_t at_once_left_ = 0, interval_ = 0;
+  double fraction_ = 0;  ///< of the compressed calls that were measured
+};
+
+/// What a communicator knows about costs.
+class Routing {
+ public:
+  /// Collective, the first time. When all ranks have agreed that they want to know.
+  void calibrate(Transport& transport);
+  [[nodiscard]] bool calibrated() const { return costs_.has_value(); }
+  [[nodiscard]] const Costs& costs() const { return *costs_; }
+  /// The history of this kind. Kinds beyond a few thousand make all be forgotten.
+  History& of(const CallKind& kind);
+
+ private:
+  std::optional<Costs> costs_;
+  std::map<CallKind, History> histories_;
+  std::pair<const CallKind, History>* last_ = nullptr;  ///< most calls are like the one before
+};
+
+/// The share of bytes that remains of some chunks spread over x, encoded within `bound` (absolute; 0: losslessly); 1
+/// for an empty array.
+double sample_fraction(ConstArray x, double bound, double max_abs);
+
+}  // namespace laconic

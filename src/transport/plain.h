@@ -1,0 +1,48 @@
+// The plain library's own collectives, over the same ranks: what is called where compressing does not pay.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "core/array.h"
+#include "core/op.h"
+
+namespace laconic {
+
+/// The elements of each rank's part of an array. `equal` (the same on all ranks): as many as this rank's own; counts
+/// are not looked at then.
+struct Parts {
+  bool equal = false;
+  std::span<const std::size_t> counts;
+};
+
+/// Nothing is compressed and nothing is checked between ranks: all of the library's own rules hold, also for what
+/// happens when ranks disagree or die. Operands and results may be the same array, or lie where MPI_IN_PLACE would have
+/// them, but not overlap otherwise. Throws Error(transport) where the library reports a failure.
+class PlainCollectives {
+ public:
+  virtual ~PlainCollectives() = default;
+
+  /// Whether there is a type for its elements and an operation for `op` (sum, min, max, product). What only moves needs
+  /// none.
+  [[nodiscard]] virtual bool reduces(DType dtype, Op op) const = 0;
+  /// The most elements that all ranks' parts together may have where parts differ; what has one count everywhere and
+  /// does not fit goes in pieces.
+  [[nodiscard]] virtual std::size_t most_elements() const = 0;
+
+  virtual void allreduce(ConstArray send, MutArray recv, Op op) = 0;
+  virtual void reduce(ConstArray send, MutArray recv, Op op, int root) = 0;
+  virtual void reduce_scatter(ConstArray send, MutArray recv, const Parts& parts, Op op) = 0;
+  /// exclusive: rank 0's recv is left alone.
+  virtual void scan(ConstArray send, MutArray recv, Op op, bool exclusive) = 0;
+
+  virtual void bcast(MutArray data, int root) = 0;
+  /// send (gather: recv) and counts are of interest on the root only.
+  virtual void scatter(ConstArray send, const Parts& parts, MutArray recv, int root) = 0;
+  virtual void gather(ConstArray send, MutArray recv, const Parts& parts, int root) = 0;
+  virtual void allgather(ConstArray send, MutArray recv, const Parts& parts) = 0;
+  /// Not in place. equal: send and recv are `size` blocks of the same number of elements.
+  virtual void alltoall(ConstArray send, const Parts& out, MutArray recv, const Parts& in) = 0;
+};
+
+}  // namespace laconic

@@ -1,0 +1,267 @@
+// Calls that the plain library makes in Laconic's place: every collective, wished for and chosen; and that a choice is
+// the same on all ranks.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "collective/allgather.h"
+#include "collective/allreduce.h"
+#include "collective/alltoall.h"
+#include "collective/bcast.h"
+#include "collective/fields.h"
+#include "collective/gather.h"
+#include "collective/reduce.h"
+#include "collective/reduce_scatter.h"
+#include "collective/reference.h"
+#include "collective/scan.h"
+#include "collective/scatter.h"
+#include "collective/world.h"
+#include "core/error.h"
+#include "transport/mpi/mpi.h"
+
+namespace laconic {
+namespace {
+
+using testing_fields::make;
+using world::view;
+
+Options with(const char* bound, Mode mode) {
+  Options o;
+  o.bound = Bound::parse(bound);
+  o.mode = mode;
+  return o;
+}
+
+class PlainMpi : public testing::Test {
+ protected:
+  PlainMpi()
+      : comm(make_mpi_transport(MPI_COMM_WORLD)),
+        n(static_cast<std::size_t>(comm.size())),
+        me(static_cast<std::size_t>(comm.rank())) {}
+  Communicator comm;
+  std::size_t n, me;
+
+  /// Rank r's operand: whole numbers, whose sums no order of additions changes.
+  static std::vector<double> operand(std::size_t count, std::size_t r) {
+    std::vector<double> x(count);
+    for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<double>((i * 7 + r * 13) % 101);
+    return x;
+  }
+  std::vector<double> sum(std::size_t count, std::size_t first = 0, std::size_t last = SIZE_MAX) const {
+    std::vector<double> s(count);
+    for (std::size_t r = first; r < std::min(n, last); ++r) {
+      const auto x = operand(count, r);
+      for (std::size_t i = 0; i < count; ++i) s[i] += x[i];
+    }
+    return s;
+  }
+  void expect_plain(const Report& report) const {
+    if (n > 1) {
+      EXPECT_EQ(report.route, Route::plain);
+      EXPECT_EQ(report.stats.plain_calls, 1U);
+    }
+  }
+  [[nodiscard]] std::vector<std::size_t> uneven() const {
+    std::vector<std::size_t> counts(n);
+    for (std::size_t r = 0; r < n; ++r) counts[r] = r % 3 * 1001;
+    return counts;
+  }
+  /// Elements of the ranks before this one.
+  [[nodiscard]] std::ptrdiff_t before(const std::vector<std::size_t>& counts) const {
+    return static_cast<std::ptrdiff_t>(std::accumulate(counts.begin(), counts.begin() + comm.rank(), std::size_t{0}));
+  }
+  const Options plainly = with("1e-3", Mode::plain);
+};
+
+TEST_F(PlainMpi, Allreduce) {
+  for (const std::size_t count : {0U, 1U, 5U, 100003U}) {
+    const auto x = operand(count, me);
+    std::vector<double> got(count);
+    expect_plain(allreduce(view(x), view(got), Op::sum, comm, plainly));
+    EXPECT_EQ(got, sum(count));
+    got = x;
+    expect_plain(allreduce(view(std::as_const(got)), view(got), Op::average, comm, plainly));
+    const auto whole = sum(count);
+    for (std::size_t i = 0; i < count; ++i) ASSERT_DOUBLE_EQ(got[i], whole[i] / static_cast<double>(n));
+    allreduce(view(x), view(got), Op::max, comm, plainly);
+    std::vector<double> largest(count);
+    for (std::size_t r = 0; r < n; ++r) {
+      const auto theirs = operand(count, r);
+      for (std::size_t i = 0; i < count; ++i) largest[i] = std::max(largest[i], theirs[i]);
+    }
+    EXPECT_EQ(got, largest);
+  }
+}
+
+TEST_F(PlainMpi, Integers) {
+  std::vector<std::int64_t> x(1003, 1 + static_cast<std::int64_t>(me)), got(1003);
+  expect_plain(allreduce(view(std::as_const(x)), view(got), Op::sum, comm, with("lossless", Mode::plain)));
+  EXPECT_EQ(got, std::vector<std::int64_t>(1003, static_cast<std::int64_t>(n * (n + 1) / 2)));
+}
+
+TEST_F(PlainMpi, ReduceScanExscan) {
+  const std::size_t count = 30001;
+  const auto x = operand(count, me);
+  const int root = comm.size() - 1;
+  std::vector<double> got(count, -1);
+  expect_plain(reduce(view(x), view(got), Op::sum, root, comm, plainly));
+  EXPECT_EQ(got, comm.rank() == root ? sum(count) : std::vector<double>(count, -1));
+  got = x;
+  expect_plain(reduce(view(std::as_const(got)), view(got), Op::sum, root, comm, plainly));
+  EXPECT_EQ(got, comm.rank() == root ? sum(count) : x);
+  expect_plain(scan(view(x), view(got), Op::sum, comm, plainly));
+  EXPECT_EQ(got, sum(count, 0, me + 1));
+  got.assign(count, -1);
+  expect_plain(exscan(view(x), view(got), Op::sum, comm, plainly));
+  EXPECT_EQ(got, me == 0 ? std::vector<double>(count, -1) : sum(count, 0, me));
+}
+
+TEST_F(PlainMpi, ReduceScatter) {
+  const auto counts = uneven();
+  const std::size_t total = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  const auto first = before(counts);
+  const auto x = operand(total, me);
+  std::vector<double> got(counts[me]);
+  expect_plain(reduce_scatter(view(x), view(got), counts, Op::sum, comm, plainly));
+  const auto whole = sum(total);
+  EXPECT_TRUE(std::equal(got.begin(), got.end(), whole.begin() + first));
+
+  const auto block = operand(501 * n, me);
+  std::vector<double> share(501);
+  expect_plain(reduce_scatter_block(view(block), view(share), Op::sum, comm, plainly));
+  const auto blocks = sum(501 * n);
+  EXPECT_TRUE(std::equal(share.begin(), share.end(), blocks.begin() + static_cast<std::ptrdiff_t>(me * 501)));
+}
+
+TEST_F(PlainMpi, BcastOfEveryRootAndHalfFloats) {
+  for (int root = 0; root < comm.size(); ++root) {
+    auto x = operand(2003, me);
+    expect_plain(bcast(view(x), root, comm, plainly));
+    EXPECT_EQ(x, operand(2003, static_cast<std::size_t>(root)));
+  }
+  std::vector<std::uint16_t> bits(999, static_cast<std::uint16_t>(me));
+  expect_plain(bcast({bits.data(), bits.size(), DType::bf16}, 0, comm, plainly));
+  EXPECT_EQ(bits, std::vector<std::uint16_t>(999, 0));
+}
+
+TEST_F(PlainMpi, ScatterAndGather) {
+  const auto counts = uneven();
+  const std::size_t total = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  const auto first = before(counts);
+  const int root = comm.size() / 2;
+  const auto whole = operand(total, 3);
+  std::vector<double> share(counts[me]), back(total);
+  expect_plain(scatter(view(whole), counts, view(share), root, comm, plainly));
+  EXPECT_TRUE(std::equal(share.begin(), share.end(), whole.begin() + first));
+  expect_plain(gather(view(std::as_const(share)), view(back), counts, root, comm, plainly));
+  EXPECT_TRUE(comm.rank() != root || back == whole);
+}
+
+TEST_F(PlainMpi, EqualSharesInPlace) {
+  const std::size_t count = 777;
+  auto whole = operand(count * n, 5);
+  const auto kept = whole;
+  const auto share_at = [&](std::vector<double>& v) { return MutArray{v.data() + me * count, count, DType::f64}; };
+  std::vector<double> apart(count);
+  const bool root = me == 0;
+  const MutArray share = root ? share_at(whole) : view(apart);
+  expect_plain(scatter_equal(view(std::as_const(whole)), share, 0, comm, plainly));
+  EXPECT_EQ(whole, kept);
+  EXPECT_EQ(std::memcmp(share.data, kept.data() + me * count, share.bytes()), 0);
+
+  std::vector<double> gathered(count * n);
+  std::memcpy(share_at(gathered).data, share.data, share.bytes());
+  expect_plain(gather_equal(root ? share_at(gathered) : share, view(gathered), 0, comm, plainly));
+  EXPECT_TRUE(!root || gathered == kept);
+  std::fill(gathered.begin(), gathered.end(), 0.0);
+  std::memcpy(share_at(gathered).data, kept.data() + me * count, share.bytes());
+  expect_plain(allgather_equal(share_at(gathered), view(gathered), comm, plainly));
+  EXPECT_EQ(gathered, kept);
+}
+
+TEST_F(PlainMpi, AllgatherOfDifferentCounts) {
+  const auto counts = uneven();
+  const std::size_t total = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  const auto whole = operand(total, 4);
+  const auto first = before(counts);
+  const std::vector<double> mine(whole.begin() + first,
+                                 whole.begin() + first + static_cast<std::ptrdiff_t>(counts[me]));
+  std::vector<double> got(total);
+  expect_plain(allgather(view(mine), view(got), comm, plainly));
+  EXPECT_EQ(got, whole);
+}
+
+TEST_F(PlainMpi, AlltoallAlsoInPlace) {
+  const std::size_t block = 300;
+  const auto x = operand(block * n, me);
+  std::vector<double> expected(block * n), got(block * n);
+  for (std::size_t r = 0; r < n; ++r) {
+    const auto theirs = operand(block * n, r);
+    std::copy_n(theirs.begin() + static_cast<std::ptrdiff_t>(me * block), block,
+                expected.begin() + static_cast<std::ptrdiff_t>(r * block));
+  }
+  expect_plain(alltoall(view(x), view(got), comm, plainly));
+  EXPECT_EQ(got, expected);
+  got = x;
+  expect_plain(alltoall(view(std::as_const(got)), view(got), comm, plainly));
+  EXPECT_EQ(got, expected);
+  const std::vector<std::size_t> counts(n, block);
+  got = x;
+  expect_plain(alltoallv(view(std::as_const(got)), counts, view(got), counts, comm, plainly));
+  EXPECT_EQ(got, expected);
+}
+
+// Short calls, each of a kind of its own and often: whatever is chosen, the promise holds, and all ranks choose alike
+// (or this would hang).
+TEST_F(PlainMpi, ChosenByTheRanksTogether) {
+  for (const std::size_t count : {1U, 300U, 50021U}) {
+    const auto operand_of = [&](int r) { return make<float>("smooth", count, r); };
+    std::vector<std::vector<float>> operands;
+    for (int r = 0; r < comm.size(); ++r) operands.push_back(operand_of(r));
+    std::vector<float> got(count);
+    for (int i = 0; i < 40; ++i) {
+      allreduce(view(std::as_const(operands[me])), view(got), Op::sum, comm, with("1e-3", Mode::automatic));
+      auto moved = operands[me];
+      bcast(view(moved), i % comm.size(), comm, with("1e-3", Mode::automatic));
+      const auto& sent = operands[static_cast<std::size_t>(i % comm.size())];
+      for (std::size_t k = 0; k < count; k += 97) ASSERT_NEAR(moved[k], sent[k], 1e-3);
+    }
+    reference::expect_sum(got, operands, 1e-3);
+  }
+}
+
+TEST_F(PlainMpi, NanInAMinimumIsNeverLost) {
+  for (int i = 0; i < 12; ++i) {
+    std::vector<float> x(64, 1.0F), got(64);
+    if (i >= 6 && comm.rank() == comm.size() - 1) x[17] = NAN;
+    allreduce(view(std::as_const(x)), view(got), Op::min, comm, with("1e-3", Mode::automatic));
+    EXPECT_EQ(std::isnan(got[17]), i >= 6);
+  }
+}
+
+TEST_F(PlainMpi, ExactSumsStayExact) {
+  std::vector<float> x(1000, me == 0 ? 0x1p30F : 1.0F), got(1000);
+  for (int i = 0; i < 8; ++i) {
+    const Report report =
+        allreduce(view(std::as_const(x)), view(got), Op::sum, comm, with("lossless", Mode::automatic));
+    EXPECT_NE(report.route, Route::plain);
+    EXPECT_EQ(got[0], static_cast<float>(0x1p30 + static_cast<double>(n - 1)));
+  }
+}
+
+TEST_F(PlainMpi, AnotherModeIsAnErrorOnEveryRank) {
+  if (n == 1) GTEST_SKIP() << "one rank agrees with itself";
+  std::vector<float> x(100, 1.0F);
+  const Mode mine = me == n - 1 ? Mode::compressed : Mode::automatic;
+  try {
+    allreduce(view(std::as_const(x)), view(x), Op::sum, comm, with("1e-3", mine));
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::mismatch);
+    EXPECT_NE(std::string(e.what()).find("passed mode compressed, rank 0 passed auto"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace laconic
