@@ -84,7 +84,8 @@ TEST_F(CollectiveMpi, ReduceScatter) {
   std::vector<float> share(counts[me]), whole(total);
   reduce_scatter(view(operands[me]), view(share), counts, Op::sum, comm, with("1e-3"));
   allreduce(view(operands[me]), view(whole), Op::sum, comm, with("1e-3"));
-  const auto first = whole.begin() + std::accumulate(counts.begin(), counts.begin() + comm.rank(), std::ptrdiff_t{0});
+  const std::size_t before = std::accumulate(counts.begin(), counts.begin() + comm.rank(), std::size_t{0});
+  const auto first = whole.begin() + static_cast<std::ptrdiff_t>(before);
   EXPECT_TRUE(world::same_bytes(share, std::vector<float>(first, first + static_cast<std::ptrdiff_t>(counts[me]))));
 }
 
