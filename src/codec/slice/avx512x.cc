@@ -1,5 +1,5 @@
 // AVX-512 with GFNI, VBMI, VBMI2, BITALG and VNNI (Ice Lake, Zen 4 and later): bit matrices are transposed by
-// GF2P8AFFINEQB, zero bytes dropped by VPCOMPRESSB, residuals summed by VPDPBUSD with triangles of ones.
+// GF2P8AFFINEQB, zero bytes dropped by VPCOMPRESSB, residuals of up to 15 planes summed in fours by VPDPBUSD.
 #include "codec/slice/kernel_sets.h"
 
 #if defined(__x86_64__)
@@ -68,14 +68,13 @@ struct Avx512xPlanes : Avx512Base {
     return _mm512_permutexvar_epi8(_mm512_load_si512(tables.from_packed), _mm512_packus_epi16(a, b));
   }
 
-  /// Cursors pass by value and the wide cases are inlined, so that cursors stay in registers.
+  /// Cursors pass by value, so that the caller's stay in registers.
   struct Put {
     Split split;
     Out out;
   };
 
-  /// How many of the first n planes fall into the g-th group of eight. Without branches: planes differ from block to
-  /// block.
+  /// How many of the first n planes fall into the g-th group of eight.
   static int below(int n, int g) {
     const int rest = n > 8 * g ? n - 8 * g : 0;
     return rest < 8 ? rest : 8;

@@ -1,7 +1,7 @@
-// Whole chunks without marks and with at most 16 planes a block, in stages: all blocks through one before the next.
-// A block's way from integers to bytes is one long chain of dependent instructions; block by block it fills the
-// processor's scheduler with instructions that wait (measured: 29 cycles a block; in stages 15). Included by
-// avx512x.cc, after the plane coder that works block by block and handles everything else.
+// Whole chunks with at most 16 planes a block, in stages: all blocks through one before the next. A block's way from
+// integers to bytes is one long chain of dependent instructions; block by block it fills the processor's scheduler with
+// instructions that wait. Encoding knows marks of fill values here, sums and decoding do not. Included by avx512x.cc,
+// after the plane coder that works block by block and handles everything else.
 
 /// The planes of all blocks, in two groups of eight, and which of their bytes are not zero. Where none of the upper
 /// group is, its planes are not filled in.

@@ -242,7 +242,7 @@ class ChunkReader {
     if (b == 0 && word_.predictor != Predictor::none && q[0] != base_) return false;
     return marks == 0 || read_marked(b, k, marks);
   }
-  /// Marks beyond the count are ignored by everyone who uses the chunk, but what they store must be there.
+  /// No value beyond the count is marked.
   bool read_marked(int b, const Block& k, std::uint64_t marks) {
     const auto n = static_cast<std::size_t>(std::popcount(marks));
     const int valid = std::clamp(c_.count - b * block_values, 0, block_values);

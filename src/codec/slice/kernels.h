@@ -1,5 +1,6 @@
 // What a SIMD target offers: four operations on one chunk. The reference is their definition; every other set writes
-// the same bytes and reads the same values, and hands rare shapes (listed exceptions, sums with exceptions) to it.
+// the same bytes and reads the same values, and hands rare shapes (listed exceptions, sums of chunks whose marks
+// differ) to it.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +17,10 @@ struct Params {
   std::uint32_t operands = 1;
   std::uint32_t divisor = 1;  ///< decoding only
   ChunkShape shape;
-  bool wide = false;    ///< the integer has 64 bits: 8-byte elements whose q may reach 2^31
-  bool stream = false;  ///< decoding: the output is large, so bypass the caches where that helps
+  bool wide = false;  ///< the integer has 64 bits: 8-byte elements whose q may reach 2^31
+  /// Encoding and decoding: the array is too large for the caches. Encoders then quantise a chunk in a loop of its own,
+  /// fast enough for the hardware to prefetch; decoders write past the caches where that helps.
+  bool stream = false;
   bool narrow_value =
       true;  ///< f32, f16, bf16: every |q| <= 2^24 and no divisor: float(q) * step is exact to one rounding
   float step32 = 0;

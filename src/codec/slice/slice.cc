@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t max_chunk_units = 65535;
 
-/// Outputs from this size on are written past the caches: they would not be found there anyway.
+/// Arrays from this size on are not found in the caches when they are used next (Params::stream).
 constexpr std::size_t stream_from_bytes = std::size_t{4} << 20;
 
 /// A witness sees pieces of about this size: small beside a cache, large beside the cost of looking.
