@@ -108,12 +108,17 @@ struct Avx512xPlanes : Avx512Base {
 
   static __m512i zigzag16(__m512i v) { return _mm512_xor_si512(_mm512_slli_epi16(v, 1), _mm512_srai_epi16(v, 15)); }
 
-  __attribute__((noinline)) static Put put_wide(Out o, __m512i r0, __m512i r1, __m512i r2, __m512i r3) {
+  /// Whether all residuals of a block are 16-bit integers.
+  static bool fit16(const __m512i& r0, const __m512i& r1, const __m512i& r2, const __m512i& r3) {
     const __m512i bias = _mm512_set1_epi32(32768);
     const __m512i any = _mm512_or_si512(_mm512_or_si512(_mm512_add_epi32(r0, bias), _mm512_add_epi32(r1, bias)),
                                         _mm512_or_si512(_mm512_add_epi32(r2, bias), _mm512_add_epi32(r3, bias)));
+    return _mm512_test_epi32_mask(any, _mm512_set1_epi32(~0xFFFF)) == 0;
+  }
+
+  __attribute__((noinline)) static Put put_wide(Out o, __m512i r0, __m512i r1, __m512i r2, __m512i r3) {
     __m512i plane[4];
-    if (_mm512_test_epi32_mask(any, _mm512_set1_epi32(~0xFFFF)) == 0) {
+    if (fit16(r0, r1, r2, r3)) {
       const __m512i a = zigzag16(_mm512_packs_epi32(r0, r1));
       const __m512i b = zigzag16(_mm512_packs_epi32(r2, r3));
       for (int high = 0; high < 2; ++high)
@@ -167,9 +172,7 @@ struct Avx512xPlanes : Avx512Base {
     return transpose(_mm512_permutexvar_epi8(_mm512_load_si512(tables.from_planes), plane), order);
   }
 
-  static __m512i signed_bytes(__m512i zigzag_bytes) {
-    return _mm512_gf2p8affine_epi64_epi8(zigzag_bytes, _mm512_set1_epi64(static_cast<long long>(from_zigzag)), 0);
-  }
+  static __m512i signed_bytes(__m512i zigzag_bytes) { return affine(zigzag_bytes, from_zigzag); }
 
   struct Got {
     Block64 block;
@@ -263,6 +266,13 @@ struct Avx512xPlanes : Avx512Base {
     const __m512i high = read_planes(in, dense - d, sparse + d - w, order);
     return {_mm512_xor_si512(signed_bytes(low), affine(high, zigzag_maps.carry_down)),
             _mm512_xor_si512(affine(high, zigzag_maps.shift_down), affine(low, zigzag_maps.sign_down))};
+  }
+
+  static Halves sum_halves(const Halves& x, const Halves& y) {
+    const __m512i low = _mm512_add_epi8(x.low, y.low);
+    const __mmask64 carry = _mm512_cmplt_epu8_mask(low, x.low);
+    const __m512i high = _mm512_add_epi8(x.high, y.high);
+    return {low, _mm512_mask_sub_epi8(high, carry, high, _mm512_set1_epi8(-1))};
   }
 
   template <int Groups>
@@ -405,14 +415,10 @@ struct Avx512xPlanes : Avx512Base {
       return put_narrow(o, planes(affine(sum, to_zigzag)));
     } else {
       const Halves x = read_halves(a, da, sa, reversal);
-      const Halves y = read_halves(b, db, sb, reversal);
-      const __m512i low = _mm512_add_epi8(x.low, y.low);
-      const __mmask64 carry = _mm512_cmplt_epu8_mask(low, x.low);
-      const __m512i sum = _mm512_add_epi8(x.high, y.high);
-      const __m512i high = _mm512_mask_sub_epi8(sum, carry, sum, _mm512_set1_epi8(-1));
+      const Halves sum = sum_halves(x, read_halves(b, db, sb, reversal));
       const __m512i plane[2] = {
-          planes(_mm512_xor_si512(affine(low, zigzag_maps.shift_up), affine(high, zigzag_maps.sign_up))),
-          planes(_mm512_xor_si512(affine(high, to_zigzag), affine(low, zigzag_maps.sign_to_one)))};
+          planes(_mm512_xor_si512(affine(sum.low, zigzag_maps.shift_up), affine(sum.high, zigzag_maps.sign_up))),
+          planes(_mm512_xor_si512(affine(sum.high, to_zigzag), affine(sum.low, zigzag_maps.sign_to_one)))};
       const Put put = put_groups<2>(o, plane);
       o = put.out;
       return put.split;

@@ -25,21 +25,11 @@ struct Places {
   std::uint64_t mark_plane[chunk_blocks];
 };
 
-/// GF2P8AFFINEQB's operand that transposes 8x8 bits and maps the bytes on the way, for a map as bit_matrix takes it.
-template <class F>
-constexpr std::uint64_t plane_matrix(F sums) {
-  std::uint64_t a = 0;
-  for (int out = 0; out < 8; ++out)
-    for (int in = 0; in < 8; ++in)
-      if (sums(in, out)) a |= std::uint64_t{1} << (8 * out + in);
-  return a;
-}
-
 struct PlaneMaps {
-  std::uint64_t zigzag = plane_matrix([](int in, int out) { return (in == 7) != (out > 0 && in == out - 1); });
-  std::uint64_t shift_up = plane_matrix([](int in, int out) { return in == out - 1; });
-  std::uint64_t sign_up = plane_matrix([](int in, int) { return in == 7; });
-  std::uint64_t sign_to_one = plane_matrix([](int in, int out) { return in == 7 && out == 0; });
+  std::uint64_t zigzag = plane_matrix(zigzag_bits);
+  std::uint64_t shift_up = plane_matrix(bits_up);
+  std::uint64_t sign_up = plane_matrix(sign_to_all_bits);
+  std::uint64_t sign_to_one = plane_matrix(sign_to_one_bit);
 };
 constexpr PlaneMaps maps;
 
@@ -47,22 +37,19 @@ struct Stages {
   using Plane = Avx512xPlanes;
   using Halves = Plane::Halves;
 
-  /// Bytes whose value 8g+7-r stands at 8g+r, mapped, as eight planes.
-  static __m512i transposed(__m512i bytes, std::uint64_t map) {
-    return _mm512_gf2p8affine_epi64_epi8(_mm512_set1_epi64(static_cast<long long>(map)), bytes, 0);
-  }
+  /// The bytes' value 8g+7-r stands at 8g+r before they are transposed.
   static void keep(PlaneSet& s, int g, int b, __m512i transposed_bytes) {
     const __m512i plane = _mm512_permutexvar_epi8(_mm512_load_si512(tables.to_planes), transposed_bytes);
     _mm512_store_si512(s.plane[g][b], plane);
     s.nonzero[g][b] = _mm512_test_epi8_mask(plane, plane);
   }
   static void keep_bytes(PlaneSet& s, int b, __m512i bytes) {
-    keep(s, 0, b, transposed(bytes, maps.zigzag));
+    keep(s, 0, b, transpose(bytes, maps.zigzag));
     s.nonzero[1][b] = 0;
   }
   static void keep_halves(PlaneSet& s, int b, const Halves& h) {
-    keep(s, 0, b, _mm512_xor_si512(transposed(h.low, maps.shift_up), transposed(h.high, maps.sign_up)));
-    keep(s, 1, b, _mm512_xor_si512(transposed(h.high, maps.zigzag), transposed(h.low, maps.sign_to_one)));
+    keep(s, 0, b, _mm512_xor_si512(transpose(h.low, maps.shift_up), transpose(h.high, maps.sign_up)));
+    keep(s, 1, b, _mm512_xor_si512(transpose(h.high, maps.zigzag), transpose(h.low, maps.sign_to_one)));
     s.groups = 2;
   }
 
@@ -95,10 +82,7 @@ struct Stages {
   /// part of its work for every block.
   __attribute__((noinline)) static bool keep_wide(PlaneSet& s, int b, __m512i r0, __m512i r1, __m512i r2, __m512i r3,
                                                   __m512i words_a, __m512i words_b) {
-    const __m512i bias = _mm512_set1_epi32(32768);
-    const __m512i any = _mm512_or_si512(_mm512_or_si512(_mm512_add_epi32(r0, bias), _mm512_add_epi32(r1, bias)),
-                                        _mm512_or_si512(_mm512_add_epi32(r2, bias), _mm512_add_epi32(r3, bias)));
-    if (_mm512_test_epi32_mask(any, _mm512_set1_epi32(~0xFFFF)) != 0) return false;
+    if (!Plane::fit16(r0, r1, r2, r3)) return false;
     keep_halves(s, b, Words(words_a, words_b).halves());
     return true;
   }
@@ -183,13 +167,6 @@ struct Stages {
     return with_predictor(choice.predictor, [&](auto k) { return from_elements<k.value>(z, x, choice.base, s); });
   }
 
-  static Halves sum(const Halves& x, const Halves& y) {
-    const __m512i low = _mm512_add_epi8(x.low, y.low);
-    const __mmask64 carry = _mm512_cmplt_epu8_mask(low, x.low);
-    const __m512i high = _mm512_add_epi8(x.high, y.high);
-    return {low, _mm512_mask_sub_epi8(high, carry, high, _mm512_set1_epi8(-1))};
-  }
-
   static __m512i bytes_of(In& in, int dense, int sparse) {
     return Plane::signed_bytes(Plane::read_planes(in, dense, sparse, reversal));
   }
@@ -203,8 +180,8 @@ struct Stages {
         keep_bytes(s, i, _mm512_add_epi8(bytes_of(x, a.dense[i], a.sparse[i]), bytes_of(y, b.dense[i], b.sparse[i])));
       } else {
         keep_halves(s, i,
-                    sum(Plane::read_halves(x, a.dense[i], a.sparse[i], reversal),
-                        Plane::read_halves(y, b.dense[i], b.sparse[i], reversal)));
+                    Plane::sum_halves(Plane::read_halves(x, a.dense[i], a.sparse[i], reversal),
+                                      Plane::read_halves(y, b.dense[i], b.sparse[i], reversal)));
       }
     }
   }
@@ -218,7 +195,7 @@ struct Stages {
       if (__builtin_expect(c.dense[b] + c.sparse[b] <= 7 && words.fit(6), 1)) {
         keep_bytes(s, b, _mm512_add_epi8(words.bytes(), bytes_of(in, c.dense[b], c.sparse[b])));
       } else if (words.fit(14)) {
-        keep_halves(s, b, sum(words.halves(), Plane::read_halves(in, c.dense[b], c.sparse[b], reversal)));
+        keep_halves(s, b, Plane::sum_halves(words.halves(), Plane::read_halves(in, c.dense[b], c.sparse[b], reversal)));
       } else {
         return false;
       }

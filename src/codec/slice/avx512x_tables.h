@@ -72,17 +72,29 @@ inline const Tables& at_hand() {
   return *t;
 }
 
-/// GF2P8AFFINEQB's matrix for an 8x8 bit map given by which input bits an output bit is the sum of.
+/// GF2P8AFFINEQB's operand that transposes 8x8 bits and maps the bytes on the way: sums(in, out) says which input bits
+/// an output bit is the sum of.
 template <class F>
-constexpr std::uint64_t bit_matrix(F sums) {
+constexpr std::uint64_t plane_matrix(F sums) {
   std::uint64_t a = 0;
   for (int out = 0; out < 8; ++out)
     for (int in = 0; in < 8; ++in)
-      if (sums(in, out)) a |= std::uint64_t{1} << (8 * (7 - out) + in);
+      if (sums(in, out)) a |= std::uint64_t{1} << (8 * out + in);
   return a;
 }
-/// Zigzag of a signed byte: bit 0 is the sign, bit i is bit i-1 xor the sign; and back.
-constexpr std::uint64_t to_zigzag = bit_matrix([](int in, int out) { return (in == 7) != (out > 0 && in == out - 1); });
+/// Its matrix that maps bytes: the same with the rows reversed.
+template <class F>
+constexpr std::uint64_t bit_matrix(F sums) {
+  return plane_matrix([&](int in, int row) { return sums(in, 7 - row); });
+}
+/// Zigzag of a signed byte: bit 0 is the sign, bit i is bit i-1 xor the sign; and parts of it, for longer values.
+constexpr auto zigzag_bits = [](int in, int out) { return (in == 7) != (out > 0 && in == out - 1); };
+constexpr auto bits_up = [](int in, int out) { return in == out - 1; };
+constexpr auto sign_to_all_bits = [](int in, int) { return in == 7; };
+constexpr auto sign_to_one_bit = [](int in, int out) { return in == 7 && out == 0; };
+
+/// Zigzag and back.
+constexpr std::uint64_t to_zigzag = bit_matrix(zigzag_bits);
 constexpr std::uint64_t from_zigzag =
     bit_matrix([](int in, int out) { return (in == 0) != (out < 7 && in == out + 1); });
 constexpr std::uint64_t identity = bit_matrix([](int in, int out) { return in == 7 - out; });
@@ -92,16 +104,17 @@ struct ZigzagMaps {
   std::uint64_t carry_down = bit_matrix([](int in, int out) { return in == 0 && out == 7; });
   std::uint64_t shift_down = bit_matrix([](int in, int out) { return in == out + 1; });
   std::uint64_t sign_down = bit_matrix([](int in, int) { return in == 0; });
-  std::uint64_t sign_to_one = bit_matrix([](int in, int out) { return in == 7 && out == 0; });
-  std::uint64_t shift_up = bit_matrix([](int in, int out) { return in == out - 1; });
-  std::uint64_t sign_up = bit_matrix([](int in, int) { return in == 7; });
+  std::uint64_t sign_to_one = bit_matrix(sign_to_one_bit);
+  std::uint64_t shift_up = bit_matrix(bits_up);
+  std::uint64_t sign_up = bit_matrix(sign_to_all_bits);
 };
 constexpr ZigzagMaps zigzag_maps;
 
 constexpr std::uint64_t reversal = bit_matrix([](int in, int out) { return in == out; });
 
-inline __m512i transpose(__m512i rows, std::uint64_t order = identity) {
-  return _mm512_gf2p8affine_epi64_epi8(_mm512_set1_epi64(static_cast<long long>(order)), rows, 0);
+/// Of each eight bytes; in another order, or with the bytes mapped as plane_matrix says.
+inline __m512i transpose(__m512i rows, std::uint64_t map = identity) {
+  return _mm512_gf2p8affine_epi64_epi8(_mm512_set1_epi64(static_cast<long long>(map)), rows, 0);
 }
 
 inline __m512i affine(__m512i bytes, std::uint64_t matrix) {
