@@ -13,9 +13,9 @@ namespace {
 
 // The way that is not taken is tried, to be measured, where the model does not give it more than this much of the time.
 constexpr double worth_a_try = 1.5;
-// And again after so many agreements where both were close.
-constexpr std::uint64_t rounds_between_tries = 32;
-constexpr double close = 1.25;
+// Later it is tried again so often that trying costs this share of all calls: what was measured may have been bad luck.
+constexpr double share_of_trying = 0.01;
+constexpr double calls_between_tries[] = {8, 1000};
 // Data whose sample shrinks this much better or worse is other data: what was measured no longer says anything.
 constexpr double other_data = 1.3;
 // Where compression could not pay even if nothing travelled, by the model and this much more, nobody needs to ask
@@ -31,16 +31,19 @@ constexpr std::size_t sampled_chunks = 16;
 
 }  // namespace
 
-void Measured::note(double seconds) { last_[calls_++ % last_.size()] = seconds; }
+void Measured::note(double seconds) {
+  if (calls_++ > 0) last_[(calls_ - 2) % last_.size()] = seconds;
+}
 
 double Measured::seconds() const {
-  if (calls_ < 2) return 0;
-  return *std::min_element(last_.begin(), last_.begin() + std::min<std::size_t>(calls_, last_.size()));
+  if (calls_ < 3) return 0;
+  return *std::min_element(last_.begin(), last_.begin() + std::min<std::size_t>(calls_ - 1, last_.size()));
 }
 
 bool History::at_once() {
   if (at_once_left_ == 0) return false;
   --at_once_left_;
+  ++calls_since_try_;
   return true;
 }
 
@@ -51,27 +54,29 @@ bool History::decide(const Estimates& given) {
     e.compressed_measured = 0;
     fraction_ = 0;
   }
-  const bool plainly = prefers_plain(e);
+  const double plain_time = e.plain_measured > 0 ? e.plain_measured : e.plain_model;
+  const double compressed_time = e.compressed_measured > 0 ? e.compressed_measured : e.compressed_model;
+  const bool prefers_plain = plain_time <= compressed_time;
+  const bool tries_other = prefers_plain ? is_worth_a_try(e.plain_measured, e.compressed_measured, e.compressed_model)
+                                         : is_worth_a_try(e.compressed_measured, e.plain_measured, e.plain_model);
+  const bool plainly = prefers_plain != tries_other;
   if (!plainly) fraction_ = e.fraction;
-  if (!plainly) {
+  if (!prefers_plain) {
     interval_ = 0;
-  } else if (e.plain_measured > 0 || e.compressed_at_best > hopeless * e.plain_model) {
+  } else if (plainly && (e.plain_measured > 0 || e.compressed_at_best > hopeless * e.plain_model)) {
     let_pass(e);
   }
   return plainly;
 }
 
-bool History::prefers_plain(const Estimates& e) {
-  ++rounds_;
-  const double plain_time = e.plain_measured > 0 ? e.plain_measured : e.plain_model;
-  const double compressed_time = e.compressed_measured > 0 ? e.compressed_measured : e.compressed_model;
-  const bool plainly = plain_time <= compressed_time;
-  const double taken = plainly ? e.plain_measured : e.compressed_measured;
-  const double other = plainly ? e.compressed_measured : e.plain_measured;
-  const double other_model = plainly ? e.compressed_model : e.plain_model;
-  if (taken > 0 && other == 0 && other_model < worth_a_try * taken) return !plainly;
-  if (taken > 0 && other > 0 && other < close * taken && rounds_ % rounds_between_tries == 0) return !plainly;
-  return plainly;
+bool History::is_worth_a_try(double taken, double other, double other_model) {
+  ++calls_since_try_;
+  if (taken == 0) return false;
+  if (other == 0) return other_model < worth_a_try * taken;
+  const double due = std::clamp((other / taken - 1) / share_of_trying, calls_between_tries[0], calls_between_tries[1]);
+  if (static_cast<double>(calls_since_try_) < due) return false;
+  calls_since_try_ = 0;
+  return true;
 }
 
 void History::let_pass(const Estimates& e) {

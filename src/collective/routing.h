@@ -34,7 +34,7 @@ class Measured {
  public:
   void note(double seconds);
   void clear() { calls_ = 0; }
-  /// 0 until there are two: the first call also pays for connections and pages.
+  /// 0 until there are three: the first, which also pays for connections and pages, does not count, and one is luck.
   [[nodiscard]] double seconds() const;
 
  private:
@@ -68,10 +68,10 @@ class History {
   void forbid_plain() { at_once_left_ = interval_ = 0; }
 
  private:
-  bool prefers_plain(const Estimates& e);
+  bool is_worth_a_try(double taken, double other, double other_model);
   void let_pass(const Estimates& e);
 
-  std::uint64_t rounds_ = 0;
+  std::uint64_t calls_since_try_ = 0;
   std::uint64_t at_once_left_ = 0, interval_ = 0;
   double fraction_ = 0;  ///< of the compressed calls that were measured
 };

@@ -80,6 +80,24 @@ TEST(History, CorrectsTheModelWhereItIsWrong) {
   EXPECT_LE(plain_calls_of_last_hundred(1, 1.2, 2, 1), 2);
 }
 
+// Three slow calls by bad luck, then never again.
+TEST(History, BadLuckIsForgotten) {
+  History h;
+  int plainly = 0;
+  for (int i = 0; i < 1000; ++i) {
+    bool p = h.at_once();
+    if (!p) {
+      Estimates e = estimates(1, 2);
+      e.plain_measured = h.plain.seconds();
+      e.compressed_measured = h.compressed.seconds();
+      p = h.decide(e);
+    }
+    (p ? h.plain : h.compressed).note(!p ? 2 : i < 3 ? 3 : 1);
+    plainly += p ? 1 : 0;
+  }
+  EXPECT_GE(plainly, 900);
+}
+
 TEST(History, AsksRarelyWherePlainIsFaster) {
   History h;
   int asked = 0;
@@ -118,13 +136,15 @@ TEST(History, WhatMustNotGoPlainlyIsAskedAgain) {
   EXPECT_FALSE(h.at_once());
 }
 
-TEST(Measured, TheFirstCallAloneSaysNothing) {
+TEST(Measured, TheFirstCallDoesNotCount) {
   Measured m;
+  m.note(1);
   m.note(5);
   EXPECT_EQ(m.seconds(), 0);
-  m.note(3);
   m.note(4);
-  EXPECT_EQ(m.seconds(), 3);
+  EXPECT_EQ(m.seconds(), 4);
+  for (int i = 0; i < 4; ++i) m.note(7);
+  EXPECT_EQ(m.seconds(), 7);
 }
 
 TEST(Sample, TellsSmoothFromRough) {
