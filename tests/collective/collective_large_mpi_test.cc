@@ -1,0 +1,86 @@
+// More bytes than an int can count: one message, and collectives that compress and that leave it to MPI.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "collective/allreduce.h"
+#include "collective/bcast.h"
+#include "core/array.h"
+#include "transport/mpi/mpi.h"
+
+namespace laconic {
+namespace {
+
+constexpr std::size_t values = (std::size_t{1} << 29) + 4099;  // f32: 2^31 bytes and some more
+constexpr std::size_t bytes = 4 * values;
+// Repeats after a prime: a block that lands in the wrong place is noticed.
+constexpr std::size_t period = 100003;
+
+class Large : public testing::Test {
+ protected:
+  Large() : comm(make_mpi_transport(MPI_COMM_WORLD)) {}
+  /// Skips alike on all ranks.
+  void SetUp() override {
+#if defined(__SANITIZE_ADDRESS__)
+    GTEST_SKIP() << "too slow with AddressSanitizer";
+#endif
+    const std::size_t free = static_cast<std::size_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    int enough = free > 4 * bytes ? 1 : 0;
+    MPI_Bcast(&enough, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (enough == 0) GTEST_SKIP() << "needs 9 GB of free memory, there are " << free / 1000000000 << " GB";
+    room = std::make_unique_for_overwrite<float[]>(values);
+  }
+  [[nodiscard]] MutArray array() const { return {room.get(), values, DType::f32}; }
+  void fill() const {
+    for (std::size_t i = 0; i < values; ++i) room[i] = i < period ? static_cast<float>(i % 251) : room[i - period];
+  }
+  void expect_filled(float tolerance = 0) const {
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < values; i += period) {
+      for (std::size_t k = 0; k < std::min(period, values - i); ++k)
+        wrong += std::abs(room[i + k] - static_cast<float>(k % 251)) <= tolerance ? 0 : 1;
+    }
+    EXPECT_EQ(wrong, 0U);
+  }
+  Communicator comm;
+  std::unique_ptr<float[]> room;
+};
+
+TEST_F(Large, OneMessage) {
+  auto* data = reinterpret_cast<std::uint8_t*>(room.get());
+  if (comm.rank() == 0) {
+    fill();
+    comm.transport().isend({data, bytes}, 1, 3).wait();
+  } else {
+    Request receive = comm.transport().irecv({data, bytes}, 0, 3);
+    receive.wait();
+    EXPECT_EQ(receive.received(), bytes);
+    expect_filled();
+  }
+}
+
+TEST_F(Large, BcastCompressedAndPlain) {
+  for (const Mode mode : {Mode::compressed, Mode::plain}) {
+    if (comm.rank() == 0) fill();
+    if (comm.rank() != 0) std::fill_n(room.get(), values, -1.0F);
+    Options options;
+    options.mode = mode;
+    bcast(array(), 0, comm, options);
+    expect_filled();
+  }
+}
+
+TEST_F(Large, AllreduceInPlace) {
+  fill();
+  Options options;
+  options.mode = Mode::compressed;
+  options.bound = Bound::parse("1e-2");
+  allreduce(array(), array(), Op::max, comm, options);  // of the same on both ranks
+  expect_filled(1e-2F);
+}
+
+}  // namespace
+}  // namespace laconic
