@@ -46,6 +46,17 @@ bool speaks_for_host(Transport& t) {
   return std::find(all.begin(), all.end(), mine) - all.begin() == t.rank();
 }
 
+/// All ranks leave it together. The plain library's waiting does not sleep: a transport's does, and its ranks would
+/// begin up to a tenth of a millisecond apart.
+void meet(Transport& t) {
+  gather_over(t, std::uint8_t{0});
+  if (PlainCollectives* const library = t.plain()) {
+    std::int32_t all = 0;
+    const MutArray one{&all, 1, DType::i32};
+    library->allreduce(one, one, Op::sum);
+  }
+}
+
 }  // namespace
 
 Meter::Meter(Transport& t, std::string interface) : t_(t), interface_(std::move(interface)) {
@@ -53,7 +64,7 @@ Meter::Meter(Transport& t, std::string interface) : t_(t), interface_(std::move(
 }
 
 void Meter::call(const std::function<void()>& f, bool keep) {
-  gather_over(t_, std::uint8_t{0});  // all ranks begin together
+  meet(t_);
   const double before = counts_wire_ ? sent_through(interface_) : 0;
   const double mine = time_once(f);
   const double slowest = max_over(t_, mine);

@@ -27,7 +27,8 @@ class Large : public testing::Test {
 #if defined(__SANITIZE_ADDRESS__)
     GTEST_SKIP() << "too slow with AddressSanitizer";
 #endif
-    const std::size_t free = static_cast<std::size_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t free =
+        static_cast<std::size_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     int enough = free > 4 * bytes ? 1 : 0;
     MPI_Bcast(&enough, 1, MPI_INT, 0, MPI_COMM_WORLD);
     if (enough == 0) GTEST_SKIP() << "needs 9 GB of free memory, there are " << free / 1000000000 << " GB";
