@@ -123,6 +123,19 @@ void require_equal(const std::vector<Record>& all, CountRule rule) {
   }
 }
 
+/// Whether nobody leaves the plain library's call before all have come.
+bool keeps_ranks_together(Collective c) {
+  return c == Collective::allreduce || c == Collective::allgather || c == Collective::alltoall ||
+         c == Collective::reduce_scatter;
+}
+
+double extreme_of(const std::vector<Record>& all, double Record::*what, bool least) {
+  const auto less = [what](const Record& a, const Record& b) { return a.*what < b.*what; };
+  const auto it =
+      least ? std::min_element(all.begin(), all.end(), less) : std::max_element(all.begin(), all.end(), less);
+  return (*it).*what;
+}
+
 void require_totals(const std::vector<Record>& all) {
   std::uint64_t sum = 0;
   for (const Record& r : all) sum += r.count;
@@ -176,13 +189,13 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
   if (rule == CountRule::gather) require_totals(all);
   Agreement agreed;
   if (mine.root >= 0) agreed.layout = all[static_cast<std::size_t>(mine.root)].layout;
+  agreed.plain_seconds = extreme_of(all, &Record::plain_seconds, keeps_ranks_together(mine.collective));
+  agreed.compressed_seconds = extreme_of(all, &Record::compressed_seconds, true);
   double fractions = 0;
   int samples = 0;
   for (const Record& r : all) {
     fractions += r.fraction;
     samples += r.fraction > 0 ? 1 : 0;
-    agreed.plain_seconds = std::max(agreed.plain_seconds, r.plain_seconds);
-    agreed.compressed_seconds = std::max(agreed.compressed_seconds, r.compressed_seconds);
     agreed.counts.push_back(r.count);
     agreed.range = merge(agreed.range, {r.range_min, r.range_max, r.range_count, r.range_non_finite});
     agreed.confirm = agreed.confirm || (r.flags & flag_confirm) != 0;

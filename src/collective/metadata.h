@@ -53,8 +53,9 @@ struct Agreement {
   std::uint64_t layout = 0;           ///< the root's
   Range range{};                      ///< of all operands
   double fraction = 1;                ///< mean over those who have taken a sample
-  double plain_seconds = 0;           ///< the slowest rank's
-  double compressed_seconds = 0;      ///< the same
+  double plain_seconds = 0;           ///< of the rank that came last, so that nobody's waiting counts; where ranks may
+                                      ///< leave before others have come (rooted calls, scans): the slowest rank's
+  double compressed_seconds = 0;      ///< of the rank that came last
   std::uint64_t segment_values = 0;   ///< smallest wish; 0: nobody had one
   bool confirm = false;               ///< somebody wishes it
   bool verify = false;                ///< somebody wishes it

@@ -11,8 +11,8 @@
 namespace laconic {
 namespace {
 
-// The way that is not taken is tried, to be measured, where the model does not give it more than this much of the time.
-constexpr double worth_a_try = 1.5;
+// The way that is not taken is tried, to be measured, unless the model gives it more than this many times as long.
+constexpr double worth_a_try = 3;
 // Later it is tried again so often that trying costs this share of all calls: what was measured may have been bad luck.
 constexpr double share_of_trying = 0.01;
 constexpr double calls_between_tries[] = {8, 1000};

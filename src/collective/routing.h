@@ -48,7 +48,7 @@ struct Estimates {
   double plain_model = 0;  ///< cost.h
   double compressed_model = 0;
   double compressed_at_best = 0;  ///< the model, for data of which next to nothing would travel
-  double plain_measured = 0;      ///< the slowest rank's
+  double plain_measured = 0;      ///< see Agreement
   double compressed_measured = 0;
   double agreement = 0;  ///< what asking costs
 };
