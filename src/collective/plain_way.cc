@@ -118,7 +118,7 @@ std::optional<Report> PlainWay::if_cheaper(const Agreement& agreed) {
     if (history_ != nullptr) history_->forbid_plain();
     return std::nullopt;
   }
-  comm_.routing().calibrate(comm_.transport());
+  calibrate();
   Estimates e = estimates(agreed.fraction);
   e.plain_measured = agreed.plain_seconds;
   e.compressed_measured = agreed.compressed_seconds;
@@ -128,6 +128,15 @@ std::optional<Report> PlainWay::if_cheaper(const Agreement& agreed) {
   // A minimum may meet a NaN next time, which plain libraries lose; who verifies must be heard. No call goes at once.
   if ((is_extreme(call_.proposal().op) && is_float(call_.proposal().dtype)) || agreed.verify) history_->forbid_plain();
   return plainly ? std::optional(run()) : std::nullopt;
+}
+
+void PlainWay::calibrate() {
+  try {
+    comm_.routing().calibrate(comm_.transport());
+  } catch (const Error&) {  // messages may be under way
+    comm_.mark_unusable();
+    throw;
+  }
 }
 
 Report PlainWay::run() {

@@ -49,6 +49,7 @@ class PlainWay {
   /// Whether compression could pay if the data were as smooth as can be.
   [[nodiscard]] bool may_pay() const;
   [[nodiscard]] Estimates estimates(double fraction) const;
+  void calibrate();
   [[nodiscard]] Report run();
 
   Call& call_;
