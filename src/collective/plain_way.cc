@@ -17,10 +17,6 @@ CallKind kind_of(const Proposal& p, std::uint64_t bytes) {
       p.collective, p.dtype, p.op, p.bound.kind, p.bound.scope, p.bound.value, static_cast<int>(std::bit_width(bytes))};
 }
 
-bool adds_floats(const Proposal& p) {
-  return is_float(p.dtype) && (p.op == Op::sum || p.op == Op::average || p.op == Op::product);
-}
-
 /// What rounding the partial sums may add to an element.
 double rounding_of(const Proposal& p, int ranks, const Range& range) {
   return (ranks - 1) * ulp_of(p.dtype, ranks * range.max_abs()) / 2;
@@ -49,7 +45,8 @@ bool PlainWay::offered() const {
   if (p.op != Op::none && !library->reduces(p.dtype, plain_op(p.op))) return false;
   if (plain_.known && plain_.elements > library->most_elements()) return false;
   if (o.mode == Mode::plain) return true;
-  return !adds_floats(p) || (p.bound.kind != BoundKind::lossless && p.op != Op::product);
+  if (p.op == Op::none || !is_float(p.dtype)) return true;
+  return (p.op == Op::sum || p.op == Op::average) && p.bound.kind != BoundKind::lossless;
 }
 
 std::optional<Report> PlainWay::at_once() {
@@ -94,7 +91,6 @@ Estimates PlainWay::estimates(double fraction) const {
 bool PlainWay::keeps_promise(const Agreement& agreed) {
   const Proposal& p = call_.proposal();
   if (p.op == Op::none || !is_float(p.dtype)) return true;
-  if (is_extreme(p.op)) return agreed.range.non_finite == 0;
   const Budget budget = budget_reduction(p.op, p.dtype, p.bound, comm_.size(), agreed.range);
   if (budget.route != Route::on_grid || rounding_of(p, comm_.size(), agreed.range) > budget.result_bound) return false;
   call_.report().result_bound = budget.result_bound;
@@ -125,8 +121,7 @@ std::optional<Report> PlainWay::if_cheaper(const Agreement& agreed) {
   if (history_ == nullptr) return e.plain_model <= e.compressed_model ? std::optional(run()) : std::nullopt;
   history_->result_bound = call_.report().result_bound;
   const bool plainly = history_->decide(e);
-  // A minimum may meet a NaN next time, which plain libraries lose; who verifies must be heard. No call goes at once.
-  if ((is_extreme(call_.proposal().op) && is_float(call_.proposal().dtype)) || agreed.verify) history_->forbid_plain();
+  if (agreed.verify) history_->forbid_plain();  // the next call must be heard too
   return plainly ? std::optional(run()) : std::nullopt;
 }
 

@@ -18,7 +18,8 @@ struct PlainCall {
 
 /// Made when arguments have been checked, before the operand is looked through. Does nothing where the caller chose
 /// otherwise (Options::mode, or anything about how to compress), where the library has no such call, and where it could
-/// not keep a promise: exact sums of floats, 16-bit floats, NaN in a minimum.
+/// not keep a promise: exact sums of floats, sums of 16-bit floats, minima of floats (a NaN may be lost, and ranks may
+/// differ where -0 meets 0).
 class PlainWay {
  public:
   /// run(PlainCollectives&) makes the call. All must outlive this.
