@@ -10,6 +10,7 @@
 #include "bench/meter.h"
 #include "bench/over_ranks.h"
 #include "collective/allreduce.h"
+#include "collective/operate.h"
 #include "exit_code.h"
 
 namespace laconic::app {
@@ -170,19 +171,6 @@ class Experiment {
   StackResult result_;
 };
 
-template <class T>
-void add_in_place(std::uint8_t* sum, const std::uint8_t* more, std::size_t n) {
-  auto* a = reinterpret_cast<T*>(sum);
-  const auto* b = reinterpret_cast<const T*>(more);
-  for (std::size_t i = 0; i < n; ++i) a[i] += b[i];
-}
-
-template <class T>
-void divide(std::uint8_t* sum, std::size_t n, int by) {
-  auto* a = reinterpret_cast<T*>(sum);
-  for (std::size_t i = 0; i < n; ++i) a[i] /= static_cast<T>(by);
-}
-
 /// Reduce-scatter and allgather around a ring, values uncompressed.
 void plain_ring(Transport& t, ConstArray send, MutArray recv, Op op) {
   const auto n = static_cast<std::size_t>(t.size());
@@ -205,18 +193,9 @@ void plain_ring(Transport& t, ConstArray send, MutArray recv, Op op) {
     r.wait();
     s.wait();
     if (!reducing) continue;
-    if (send.dtype == DType::f64) {
-      add_in_place<double>(home, arrived.data(), size(in));
-    } else {
-      add_in_place<float>(home, arrived.data(), size(in));
-    }
+    operate(Op::sum, {home, size(in), send.dtype}, {arrived.data(), size(in), send.dtype});
   }
-  if (op != Op::average) return;
-  if (send.dtype == DType::f64) {
-    divide<double>(data, send.count, t.size());
-  } else {
-    divide<float>(data, send.count, t.size());
-  }
+  if (op == Op::average) divide(recv, t.size());
 }
 
 }  // namespace
