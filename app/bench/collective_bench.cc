@@ -122,7 +122,7 @@ class Runner {
 Range common_range(Transport& t, CollectiveWork& work) {
   work.prepare();
   Range all;
-  for (const Range& r : gather_over(t, scan(work.send().count > 0 ? work.send() : ConstArray(work.recv()))))
+  for (const Range& r : allgather_value(t, scan(work.send().count > 0 ? work.send() : ConstArray(work.recv()))))
     all = merge(all, r);
   return all;
 }

@@ -42,14 +42,14 @@ bool speaks_for_host(Transport& t) {
   using Name = std::array<char, 64>;
   Name mine{};
   ::gethostname(mine.data(), mine.size() - 1);
-  const auto all = gather_over(t, mine);
+  const auto all = allgather_value(t, mine);
   return std::find(all.begin(), all.end(), mine) - all.begin() == t.rank();
 }
 
 /// All ranks leave it together. The plain library's waiting does not sleep: a transport's does, and its ranks would
 /// begin up to a tenth of a millisecond apart.
 void meet(Transport& t) {
-  gather_over(t, std::uint8_t{0});
+  allgather_value(t, std::uint8_t{0});
   if (PlainCollectives* const library = t.plain()) {
     std::int32_t all = 0;
     const MutArray one{&all, 1, DType::i32};
@@ -81,7 +81,7 @@ double Meter::wire_bytes() const { return median(bytes_); }
 
 bool identical_everywhere(Transport& t, std::span<const std::uint8_t> bytes) {
   const auto crc = static_cast<std::uint32_t>(::crc32_z(0, bytes.data(), bytes.size()));
-  const auto all = gather_over(t, crc);
+  const auto all = allgather_value(t, crc);
   return std::all_of(all.begin(), all.end(), [&](std::uint32_t c) { return c == all[0]; });
 }
 

@@ -9,12 +9,7 @@ namespace laconic::app {
 namespace {
 
 /// Rank 0's verdict, for everyone.
-int agree(Transport& t, int mine) {
-  std::vector<int> all(static_cast<std::size_t>(t.size()));
-  t.allgather_small({reinterpret_cast<const std::uint8_t*>(&mine), sizeof mine},
-                    {reinterpret_cast<std::uint8_t*>(all.data()), all.size() * sizeof mine});
-  return all[0];
-}
+int agree(Transport& t, int mine) { return allgather_value(t, mine)[0]; }
 
 }  // namespace
 

@@ -18,6 +18,7 @@
 #include <sstream>
 #include <vector>
 
+#include "collective/metadata.h"
 #include "core/config.h"
 #include "frame/frame.h"
 
@@ -30,15 +31,6 @@ constexpr std::chrono::hours fresh(24);
 constexpr int tag = 0;                                     // nothing else is under way
 constexpr std::size_t probe_bytes = std::size_t{2} << 20;  // well beyond what a shaped link lets through at once
 constexpr std::size_t probe_values = std::size_t{1} << 18;
-
-/// Every rank's value, in rank order.
-template <typename T>
-std::vector<T> gather_small(Transport& t, const T& mine) {
-  std::vector<T> all(static_cast<std::size_t>(t.size()));
-  t.allgather_small({reinterpret_cast<const std::uint8_t*>(&mine), sizeof mine},
-                    {reinterpret_cast<std::uint8_t*>(all.data()), all.size() * sizeof(T)});
-  return all;
-}
 
 double seconds_of(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -112,7 +104,7 @@ std::string class_of(Transport& t) {
     char name[64] = {};
   } mine;
   ::gethostname(mine.name, sizeof mine.name - 1);
-  const auto hosts = gather_small(t, mine);
+  const auto hosts = allgather_value(t, mine);
   const auto same = [&](const Host& h) { return std::strcmp(h.name, mine.name) == 0; };
   const Host& next = hosts[static_cast<std::size_t>((t.rank() + 1) % t.size())];
   std::ostringstream text;
@@ -135,10 +127,8 @@ fs::path cache_folder(const std::string& folder) {
 }
 
 fs::path file_for(const fs::path& folder, const std::string& what) {
-  std::uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
-  for (const char c : what) hash = (hash ^ static_cast<std::uint8_t>(c)) * 0x100000001b3ULL;
   std::ostringstream name;
-  name << "costs-" << std::hex << hash;
+  name << "costs-" << std::hex << digest({what.begin(), what.end()});
   return folder / name.str();
 }
 
@@ -188,7 +178,7 @@ Costs calibrate(Transport& transport, const std::string& folder) {
   if (!cache.empty()) {
     if (const auto known = read_cache(file_for(cache, what), what)) mine = {*known, 1};
   }
-  const auto found = gather_small(transport, mine);
+  const auto found = allgather_value(transport, mine);
   if (std::ranges::all_of(found, [](const Found& f) { return f.valid != 0; })) {
     std::vector<Costs> known;
     for (const Found& f : found) known.push_back(f.costs);
@@ -198,7 +188,7 @@ Costs calibrate(Transport& transport, const std::string& folder) {
   measured.link = measure_link(transport);
   measured.codec = measure_codec();
   if (!cache.empty()) write_cache(file_for(cache, what), what, measured);
-  return worst_of(gather_small(transport, measured));
+  return worst_of(allgather_value(transport, measured));
 }
 
 }  // namespace laconic

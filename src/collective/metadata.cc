@@ -161,17 +161,15 @@ void require_nobody_refused(const std::vector<Record>& all) {
 template <typename T>
 std::vector<T> exchange(Communicator& comm, std::span<const T> mine, Report& report) {
   const Timed clock(report.stats.wire_seconds);
-  std::vector<T> all(mine.size() * static_cast<std::size_t>(comm.size()));
-  const std::span<const std::uint8_t> out(reinterpret_cast<const std::uint8_t*>(mine.data()), mine.size_bytes());
-  const std::span<std::uint8_t> in(reinterpret_cast<std::uint8_t*>(all.data()), all.size() * sizeof(T));
+  std::vector<T> all;
   try {
-    comm.transport().allgather_small(out, in);
+    all = allgather_values(comm.transport(), mine);
   } catch (...) {
     comm.mark_unusable();
     throw;
   }
-  report.stats.wire_bytes += out.size();
-  report.bytes_received += in.size() - out.size();
+  report.stats.wire_bytes += mine.size_bytes();
+  report.bytes_received += all.size() * sizeof(T) - mine.size_bytes();
   ++report.messages_sent;
   return all;
 }

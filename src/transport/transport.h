@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "transport/plain.h"
@@ -71,5 +72,19 @@ class Transport {
   /// For messages: "MPI (Open MPI 4.1.4)", "threads".
   [[nodiscard]] virtual std::string description() const = 0;
 };
+
+/// Collective: every rank's values, in rank order. The same number of them everywhere.
+template <typename T>
+std::vector<T> allgather_values(Transport& t, std::span<const T> mine) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  std::vector<T> all(mine.size() * static_cast<std::size_t>(t.size()));
+  t.allgather_small({reinterpret_cast<const std::uint8_t*>(mine.data()), mine.size_bytes()},
+                    {reinterpret_cast<std::uint8_t*>(all.data()), all.size() * sizeof(T)});
+  return all;
+}
+template <typename T>
+std::vector<T> allgather_value(Transport& t, const T& mine) {
+  return allgather_values(t, std::span<const T>(&mine, 1));
+}
 
 }  // namespace laconic
