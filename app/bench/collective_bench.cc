@@ -32,15 +32,8 @@ Options options_of(const Mode& mode, const Bound& bound) {
 /// One mode at one size: what it does, and what is known of it so far.
 class Runner {
  public:
-  Runner(const Mode& mode, const Bound& bound, CollectiveWork& work, Communicator& comm, const PlainMpi& plain,
-         Collective collective, const std::string& interface)
-      : mode_(mode),
-        options_(options_of(mode, bound)),
-        work_(work),
-        comm_(comm),
-        plain_(plain),
-        collective_(collective),
-        meter_(comm.transport(), interface) {}
+  Runner(const Mode& mode, const Bound& bound, CollectiveWork& work, Communicator& comm, const std::string& interface)
+      : mode_(mode), options_(options_of(mode, bound)), work_(work), comm_(comm), meter_(comm.transport(), interface) {}
 
   /// Warms up, and looks at every element of the result. `bound`: the one that plain MPI is held against.
   void check(double bound) {
@@ -89,7 +82,7 @@ class Runner {
     work_.prepare();
     const auto run = [&] {
       if (mode_.plain) {
-        plain_.run(collective_, work_.send(), work_.recv());
+        work_.run_plainly(*comm_.transport().plain());
       } else {
         report_ = work_.run(comm_, options_);
       }
@@ -109,8 +102,6 @@ class Runner {
   Options options_;
   CollectiveWork& work_;
   Communicator& comm_;
-  const PlainMpi& plain_;
-  Collective collective_;
   Meter meter_;
   Report report_;
   std::vector<Stats> parts_;
@@ -147,15 +138,14 @@ void require_bound(const std::vector<Mode>& modes, const Bound& bound, const Loa
 }
 
 SizeResult measure_size(const CollectiveOptions& options, const std::vector<Mode>& modes, const Bound& bound,
-                        CollectiveWork& work, Communicator& comm, const PlainMpi& plain) {
+                        CollectiveWork& work, Communicator& comm) {
   SizeResult result;
   result.operand_bytes = work.operand_bytes();
   const double width = common_range(comm.transport(), work).width();
   result.absolute_bound = bound.kind == BoundKind::ratio ? HUGE_VAL : bound.absolute_for(width);
   std::vector<Runner> runners;
   runners.reserve(modes.size());
-  for (const Mode& mode : modes)
-    runners.emplace_back(mode, bound, work, comm, plain, options.collective, options.interface);
+  for (const Mode& mode : modes) runners.emplace_back(mode, bound, work, comm, options.interface);
   for (Runner& r : runners) r.check(result.absolute_bound);
   for (int i = 1; i < options.warm_up; ++i)
     for (Runner& r : runners) r.warm_up();
@@ -173,7 +163,7 @@ double SizeResult::speedup(const ModeResult& mode) const {
   return 0;
 }
 
-CollectiveResult measure_collective(const CollectiveOptions& options, Communicator& comm, const PlainMpi& plain) {
+CollectiveResult measure_collective(const CollectiveOptions& options, Communicator& comm) {
   if (options.repetitions < 1 || options.repetitions > 10000)
     throw Failure(Exit::usage, fmt::format("--repetitions {} is not between 1 and 10000", options.repetitions));
   const std::vector<Mode> modes = chosen_modes(options);
@@ -189,13 +179,13 @@ CollectiveResult measure_collective(const CollectiveOptions& options, Communicat
   result.field = field.field.name;
   result.dtype = name_of(field.field.shape.dtype);
   result.bound = asked.to_string();
-  result.mpi = plain.name;
+  result.mpi = comm.transport().description();
   result.ranks = comm.size();
   result.repetitions = options.repetitions;
   result.counts_wire = !options.interface.empty();
   for (const std::size_t bytes : sizes) {
     CollectiveWork work(options.collective, field, bytes, comm.rank(), comm.size());
-    result.sizes.push_back(measure_size(options, modes, bound, work, comm, plain));
+    result.sizes.push_back(measure_size(options, modes, bound, work, comm));
   }
   return result;
 }

@@ -1,7 +1,6 @@
 // One rank's part of `laconic bench <collective>`: all modes in turn, timed, counted, and every element checked.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,12 +9,6 @@
 #include "collective/communicator.h"
 
 namespace laconic::app {
-
-/// The collectives of the MPI library. Sums; root 0; recv as the collective's own function would have it.
-struct PlainMpi {
-  std::string name;  ///< "Open MPI v4.1.4"
-  std::function<void(Collective collective, ConstArray send, MutArray recv)> run;
-};
 
 /// What one mode achieved at one size. The same on every rank.
 struct ModeResult {
@@ -56,7 +49,8 @@ struct CollectiveResult {
   std::vector<SizeResult> sizes;
 };
 
-/// Collective: every rank of `comm` calls it with the same options. Throws Failure and Error.
-CollectiveResult measure_collective(const CollectiveOptions& options, Communicator& comm, const PlainMpi& plain);
+/// Collective: every rank of `comm`, whose transport must have a plain library, calls it with the same options. Throws
+/// Failure and Error.
+CollectiveResult measure_collective(const CollectiveOptions& options, Communicator& comm);
 
 }  // namespace laconic::app

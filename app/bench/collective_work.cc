@@ -1,5 +1,7 @@
 #include "bench/collective_work.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -14,6 +16,7 @@
 #include "collective/reduce.h"
 #include "collective/reduce_scatter.h"
 #include "collective/scatter.h"
+#include "exit_code.h"
 
 namespace laconic::app {
 namespace {
@@ -129,6 +132,31 @@ Report CollectiveWork::run(Communicator& comm, const Options& options) {
       return alltoall(send(), recv(), comm, options);
     default:
       return allgather_equal(send(), recv(), comm, options);
+  }
+}
+
+void CollectiveWork::run_plainly(PlainCollectives& library) {
+  if (std::max(send().count, recv().count) > library.most_elements())
+    throw Failure(Exit::usage, fmt::format("plain MPI_{} takes no more than {} elements; --size is too large",
+                                           name_of(collective_), library.most_elements()));
+  const Parts equal{.equal = true, .counts = {}};
+  switch (collective_) {
+    case Collective::allreduce:
+      return library.allreduce(send(), recv(), Op::sum);
+    case Collective::reduce:
+      return library.reduce(send(), recv(), Op::sum, 0);
+    case Collective::reduce_scatter:
+      return library.reduce_scatter(send(), recv(), equal, Op::sum);
+    case Collective::bcast:
+      return library.bcast(recv(), 0);
+    case Collective::scatter:
+      return library.scatter(send(), equal, recv(), 0);
+    case Collective::gather:
+      return library.gather(send(), recv(), equal, 0);
+    case Collective::alltoall:
+      return library.alltoall(send(), equal, recv(), equal);
+    default:
+      return library.allgather(send(), recv(), equal);
   }
 }
 

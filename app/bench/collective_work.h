@@ -40,6 +40,8 @@ class CollectiveWork {
   /// Fills recv() with NaN: values that nobody writes are then found.
   void spoil();
   Report run(Communicator& comm, const Options& options);
+  /// By the plain library. Throws Failure(usage) for more elements than it can take.
+  void run_plainly(PlainCollectives& library);
   [[nodiscard]] Verdict judge(double bound) const;
 
  private:

@@ -9,29 +9,24 @@
 #include <string>
 
 #include "bench/collective_report.h"
+#include "collective/plain_way.h"
 #include "exit_code.h"
-#include "mpi/plain.h"
 #include "stack/run.h"
 #include "transport/mpi/mpi.h"
 
 namespace {
 
 using laconic::ConstArray;
-using laconic::DType;
 using laconic::MutArray;
 using laconic::Op;
 using laconic::app::Exit;
 
-void mpi_allreduce(ConstArray send, MutArray recv, Op op) {
-  laconic::app::mpi_collective(laconic::Collective::allreduce, send, recv);
-  if (op != Op::average) return;
-  int ranks = 1;
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (send.dtype == DType::f64) {
-    for (std::size_t i = 0; i < send.count; ++i) static_cast<double*>(recv.data)[i] /= ranks;
-  } else {
-    for (std::size_t i = 0; i < send.count; ++i) static_cast<float*>(recv.data)[i] /= static_cast<float>(ranks);
-  }
+/// The library's own, for `laconic stack`.
+laconic::app::PlainAllreduce plain_allreduce(laconic::Transport& t) {
+  return {"MPI_Allreduce, " + t.description(), [&t](ConstArray send, MutArray recv, Op op) {
+            t.plain()->allreduce(send, recv, laconic::plain_op(op));
+            laconic::finish_plain_average(op, recv, t.size());
+          }};
 }
 
 /// The command line of one rank.
@@ -44,8 +39,7 @@ struct Job {
 
 int bench(const Job& job, const laconic::app::CollectiveOptions& options, laconic::Transport& transport) {
   laconic::Communicator comm(transport);
-  const auto result =
-      measure_collective(options, comm, {laconic::app::mpi_library_name(), laconic::app::mpi_collective});
+  const auto result = measure_collective(options, comm);
   if (transport.rank() == 0) {
     if (job.json) {
       fmt::print("{}\n", to_json(result).dump(1));
@@ -67,8 +61,7 @@ void add_commands(CLI::App& app, Job& job) {
   job.stack.add_to(*stack);
   stack->callback([&job] {
     job.work = [&job](laconic::Transport& t) {
-      return run_stack_rank(job.stack, job.json, job.quiet, t,
-                            {"MPI_Allreduce, " + laconic::app::mpi_library_name(), mpi_allreduce});
+      return run_stack_rank(job.stack, job.json, job.quiet, t, plain_allreduce(t));
     };
   });
   CLI::App* benches = app.add_subcommand("bench", "Collectives of plain MPI, published designs, Laconic");
