@@ -19,7 +19,7 @@ namespace {
 [[noreturn]] void fail(int rank, const char* call, int status) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
-  MPI_Error_string(status, text, &length);
+  PMPI_Error_string(status, text, &length);
   throw Error(Code::transport, "rank " + std::to_string(rank) + ": " + call + " failed: " + text);
 }
 
@@ -33,19 +33,19 @@ class ByteType {
     }
     constexpr std::size_t unit = std::size_t{1} << 30;
     MPI_Datatype units = MPI_DATATYPE_NULL;
-    MPI_Type_contiguous(static_cast<int>(unit), MPI_BYTE, &units);
+    PMPI_Type_contiguous(static_cast<int>(unit), MPI_BYTE, &units);
     int lengths[2] = {static_cast<int>(bytes / unit), static_cast<int>(bytes % unit)};
     MPI_Aint places[2] = {0, static_cast<MPI_Aint>(bytes - bytes % unit)};
     MPI_Datatype types[2] = {units, MPI_BYTE};
-    MPI_Type_create_struct(2, lengths, places, types, &type_);
-    MPI_Type_commit(&type_);
-    MPI_Type_free(&units);
+    PMPI_Type_create_struct(2, lengths, places, types, &type_);
+    PMPI_Type_commit(&type_);
+    PMPI_Type_free(&units);
     count_ = 1;
   }
   ByteType(const ByteType&) = delete;
   ByteType& operator=(const ByteType&) = delete;
   ~ByteType() {
-    if (type_ != MPI_BYTE) MPI_Type_free(&type_);  // MPI keeps it for the operations that still use it
+    if (type_ != MPI_BYTE) PMPI_Type_free(&type_);  // MPI keeps it for the operations that still use it
   }
   [[nodiscard]] int count() const { return count_; }
   [[nodiscard]] MPI_Datatype type() const { return type_; }
@@ -76,13 +76,13 @@ void wait_until(Test&& done, int rank, const std::string& awaited, double timeou
 /// For each rank the lowest rank that it shares memory with. Collective.
 std::vector<int> find_nodes(MPI_Comm comm, int rank, int size) {
   MPI_Comm node = MPI_COMM_NULL;
-  int code = MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+  int code = PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
   if (code != MPI_SUCCESS) fail(rank, "MPI_Comm_split_type", code);
   int lowest = rank;  // of the node's rank 0, since the split keeps the order
-  MPI_Bcast(&lowest, 1, MPI_INT, 0, node);
-  MPI_Comm_free(&node);
+  PMPI_Bcast(&lowest, 1, MPI_INT, 0, node);
+  PMPI_Comm_free(&node);
   std::vector<int> nodes(static_cast<std::size_t>(size));
-  code = MPI_Allgather(&lowest, 1, MPI_INT, nodes.data(), 1, MPI_INT, comm);
+  code = PMPI_Allgather(&lowest, 1, MPI_INT, nodes.data(), 1, MPI_INT, comm);
   if (code != MPI_SUCCESS) fail(rank, "MPI_Allgather", code);
   return nodes;
 }
@@ -105,22 +105,22 @@ class MpiState final : public Request::State {
   // After an error the peer may be gone, so nothing here may wait for it.
   ~MpiState() override {
     int finalized = 0;
-    MPI_Finalized(&finalized);
+    PMPI_Finalized(&finalized);
     if (finalized != 0 || request_ == MPI_REQUEST_NULL) return;
     *gave_up_ = true;
-    if (!is_send_) MPI_Cancel(&request_);
-    MPI_Request_free(&request_);
+    if (!is_send_) PMPI_Cancel(&request_);
+    PMPI_Request_free(&request_);
   }
 
   bool test() override {
     int done = 0;
     MPI_Status status;
-    const int code = MPI_Test(&request_, &done, &status);
+    const int code = PMPI_Test(&request_, &done, &status);
     if (code != MPI_SUCCESS) fail(rank_, is_send_ ? "a send" : "a receive", code);
     if (done == 0) return false;
     if (!is_send_) {
       MPI_Count bytes = 0;
-      MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+      PMPI_Get_elements_x(&status, MPI_BYTE, &bytes);
       received = static_cast<std::size_t>(bytes);
     }
     return true;
@@ -144,7 +144,7 @@ class MpiState final : public Request::State {
 std::string library_name() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
-  MPI_Get_library_version(text, &length);
+  PMPI_Get_library_version(text, &length);
   std::string name(text, static_cast<std::size_t>(length));
   name = name.substr(0, name.find_first_of("\n,"));
   if (name.rfind("MPICH Version:", 0) == 0) {
@@ -160,11 +160,11 @@ class MpiTransport final : public Transport {
  public:
   /// `nodes`: of a communicator with the same ranks; empty: still to be found.
   MpiTransport(MPI_Comm comm, double timeout, std::vector<int> nodes) : timeout_(timeout), nodes_(std::move(nodes)) {
-    MPI_Comm_rank(comm, &rank_);
-    MPI_Comm_size(comm, &size_);
-    const int code = MPI_Comm_dup(comm, &comm_);
+    PMPI_Comm_rank(comm, &rank_);
+    PMPI_Comm_size(comm, &size_);
+    const int code = PMPI_Comm_dup(comm, &comm_);
     if (code != MPI_SUCCESS) fail(rank_, "MPI_Comm_dup", code);
-    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    PMPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     if (nodes_.empty()) nodes_ = find_nodes(comm_, rank_, size_);
     name_ = library_name();
     plain_ = make_plain_mpi(comm_);
@@ -173,8 +173,8 @@ class MpiTransport final : public Transport {
   MpiTransport& operator=(const MpiTransport&) = delete;
   ~MpiTransport() override {
     int finalized = 0;
-    MPI_Finalized(&finalized);
-    if (finalized == 0 && !*gave_up_) MPI_Comm_free(&comm_);  // collective: not after a rank has been given up
+    PMPI_Finalized(&finalized);
+    if (finalized == 0 && !*gave_up_) PMPI_Comm_free(&comm_);  // collective: not after a rank has been given up
   }
 
   [[nodiscard]] int rank() const override { return rank_; }
@@ -186,7 +186,7 @@ class MpiTransport final : public Transport {
   Request isend(std::span<const std::uint8_t> data, int to, int tag) override {
     const ByteType bytes(data.size());
     MPI_Request request = MPI_REQUEST_NULL;
-    const int code = MPI_Isend(data.data(), bytes.count(), bytes.type(), to, tag, comm_, &request);
+    const int code = PMPI_Isend(data.data(), bytes.count(), bytes.type(), to, tag, comm_, &request);
     if (code != MPI_SUCCESS) fail(rank_, "MPI_Isend", code);
     return Request(std::make_unique<MpiState>(request, true, rank_, to, timeout_, gave_up_));
   }
@@ -194,7 +194,7 @@ class MpiTransport final : public Transport {
   Request irecv(std::span<std::uint8_t> buffer, int from, int tag) override {
     const ByteType bytes(buffer.size());
     MPI_Request request = MPI_REQUEST_NULL;
-    const int code = MPI_Irecv(buffer.data(), bytes.count(), bytes.type(), from, tag, comm_, &request);
+    const int code = PMPI_Irecv(buffer.data(), bytes.count(), bytes.type(), from, tag, comm_, &request);
     if (code != MPI_SUCCESS) fail(rank_, "MPI_Irecv", code);
     return Request(std::make_unique<MpiState>(request, false, rank_, from, timeout_, gave_up_));
   }
@@ -205,11 +205,11 @@ class MpiTransport final : public Transport {
     MPI_Request request = MPI_REQUEST_NULL;
     const int bytes = static_cast<int>(mine.size());
     const int code =
-        MPI_Iallgather(small_->mine.data(), bytes, MPI_BYTE, small_->all.data(), bytes, MPI_BYTE, comm_, &request);
+        PMPI_Iallgather(small_->mine.data(), bytes, MPI_BYTE, small_->all.data(), bytes, MPI_BYTE, comm_, &request);
     if (code != MPI_SUCCESS) fail(rank_, "MPI_Iallgather", code);
     const auto done = [&] {
       int flag = 0;
-      const int status = MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+      const int status = PMPI_Test(&request, &flag, MPI_STATUS_IGNORE);
       if (status != MPI_SUCCESS) fail(rank_, "MPI_Iallgather", status);
       return flag != 0;
     };
@@ -224,7 +224,7 @@ class MpiTransport final : public Transport {
 
   std::unique_ptr<Transport> duplicate() override {
     int level = MPI_THREAD_SINGLE;
-    MPI_Query_thread(&level);
+    PMPI_Query_thread(&level);
     const std::uint8_t mine = level >= MPI_THREAD_MULTIPLE ? 1 : 0;
     std::vector<std::uint8_t> all(static_cast<std::size_t>(size_));
     allgather_small({&mine, 1}, all);
@@ -238,7 +238,7 @@ class MpiTransport final : public Transport {
   // Progress in both libraries comes from any call that looks for messages.
   void poll() override {
     int found = 0;
-    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, MPI_STATUS_IGNORE);
+    PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, MPI_STATUS_IGNORE);
   }
 
  private:

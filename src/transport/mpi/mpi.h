@@ -1,4 +1,5 @@
-// Ranks of an MPI communicator. Compiled once per MPI library (laconic_openmpi, laconic_mpich).
+// Ranks of an MPI communicator. Compiled once per MPI library (laconic_openmpi, laconic_mpich). Everything here goes by
+// the PMPI names, so that no wrapper of MPI calls, Laconic's own drop-in library least of all, meets its messages.
 #pragma once
 
 #include <mpi.h>

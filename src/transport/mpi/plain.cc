@@ -72,8 +72,8 @@ struct Places {
 class PlainMpi final : public PlainCollectives {
  public:
   explicit PlainMpi(MPI_Comm comm) : comm_(comm) {
-    MPI_Comm_rank(comm, &rank_);
-    MPI_Comm_size(comm, &size_);
+    PMPI_Comm_rank(comm, &rank_);
+    PMPI_Comm_size(comm, &size_);
   }
 
   [[nodiscard]] bool reduces(DType dtype, Op op) const override {
@@ -84,15 +84,15 @@ class PlainMpi final : public PlainCollectives {
   void allreduce(ConstArray send, MutArray recv, Op op) override {
     in_pieces(send, recv, [&](const void* from, void* to, int n) {
       check("MPI_Allreduce",
-            MPI_Allreduce(from == to ? MPI_IN_PLACE : from, to, n, number_type(send.dtype), operation(op), comm_));
+            PMPI_Allreduce(from == to ? MPI_IN_PLACE : from, to, n, number_type(send.dtype), operation(op), comm_));
     });
   }
 
   void reduce(ConstArray send, MutArray recv, Op op, int root) override {
     if (rank_ != root) recv = {nullptr, send.count, send.dtype};
     in_pieces(send, recv, [&](const void* from, void* to, int n) {
-      check("MPI_Reduce", MPI_Reduce(rank_ == root && from == to ? MPI_IN_PLACE : from, to, n, number_type(send.dtype),
-                                     operation(op), root, comm_));
+      check("MPI_Reduce", PMPI_Reduce(rank_ == root && from == to ? MPI_IN_PLACE : from, to, n, number_type(send.dtype),
+                                      operation(op), root, comm_));
     });
   }
 
@@ -101,25 +101,25 @@ class PlainMpi final : public PlainCollectives {
     const MPI_Datatype type = number_type(send.dtype);
     if (parts.equal) {
       check("MPI_Reduce_scatter_block",
-            MPI_Reduce_scatter_block(from, recv.data, static_cast<int>(recv.count), type, operation(op), comm_));
+            PMPI_Reduce_scatter_block(from, recv.data, static_cast<int>(recv.count), type, operation(op), comm_));
       return;
     }
     const Places places(parts.counts);
-    check("MPI_Reduce_scatter", MPI_Reduce_scatter(from, recv.data, places.counts.data(), type, operation(op), comm_));
+    check("MPI_Reduce_scatter", PMPI_Reduce_scatter(from, recv.data, places.counts.data(), type, operation(op), comm_));
   }
 
   void scan(ConstArray send, MutArray recv, Op op, bool exclusive) override {
     in_pieces(send, recv, [&](const void* from, void* to, int n) {
       const void* operand = from == to ? MPI_IN_PLACE : from;
       const MPI_Datatype type = number_type(send.dtype);
-      check(exclusive ? "MPI_Exscan" : "MPI_Scan", exclusive ? MPI_Exscan(operand, to, n, type, operation(op), comm_)
-                                                             : MPI_Scan(operand, to, n, type, operation(op), comm_));
+      check(exclusive ? "MPI_Exscan" : "MPI_Scan", exclusive ? PMPI_Exscan(operand, to, n, type, operation(op), comm_)
+                                                             : PMPI_Scan(operand, to, n, type, operation(op), comm_));
     });
   }
 
   void bcast(MutArray data, int root) override {
     in_pieces(data, data, [&](const void*, void* to, int n) {
-      check("MPI_Bcast", MPI_Bcast(to, n, bits_type(data.dtype), root, comm_));
+      check("MPI_Bcast", PMPI_Bcast(to, n, bits_type(data.dtype), root, comm_));
     });
   }
 
@@ -128,12 +128,12 @@ class PlainMpi final : public PlainCollectives {
     const int own = static_cast<int>(recv.count);
     void* to = rank_ == root && recv.data == part_of(send.data, parts, recv) ? MPI_IN_PLACE : recv.data;
     if (parts.equal) {
-      check("MPI_Scatter", MPI_Scatter(send.data, own, type, to, own, type, root, comm_));
+      check("MPI_Scatter", PMPI_Scatter(send.data, own, type, to, own, type, root, comm_));
       return;
     }
     const Places places(parts.counts);
     check("MPI_Scatterv",
-          MPI_Scatterv(send.data, places.counts.data(), places.first.data(), type, to, own, type, root, comm_));
+          PMPI_Scatterv(send.data, places.counts.data(), places.first.data(), type, to, own, type, root, comm_));
   }
 
   void gather(ConstArray send, MutArray recv, const Parts& parts, int root) override {
@@ -141,12 +141,12 @@ class PlainMpi final : public PlainCollectives {
     const int own = static_cast<int>(send.count);
     const void* from = rank_ == root && send.data == part_of(recv.data, parts, send) ? MPI_IN_PLACE : send.data;
     if (parts.equal) {
-      check("MPI_Gather", MPI_Gather(from, own, type, recv.data, own, type, root, comm_));
+      check("MPI_Gather", PMPI_Gather(from, own, type, recv.data, own, type, root, comm_));
       return;
     }
     const Places places(parts.counts);
     check("MPI_Gatherv",
-          MPI_Gatherv(from, own, type, recv.data, places.counts.data(), places.first.data(), type, root, comm_));
+          PMPI_Gatherv(from, own, type, recv.data, places.counts.data(), places.first.data(), type, root, comm_));
   }
 
   void allgather(ConstArray send, MutArray recv, const Parts& parts) override {
@@ -154,24 +154,24 @@ class PlainMpi final : public PlainCollectives {
     const int own = static_cast<int>(send.count);
     const void* from = send.data == part_of(recv.data, parts, send) ? MPI_IN_PLACE : send.data;
     if (parts.equal) {
-      check("MPI_Allgather", MPI_Allgather(from, own, type, recv.data, own, type, comm_));
+      check("MPI_Allgather", PMPI_Allgather(from, own, type, recv.data, own, type, comm_));
       return;
     }
     const Places places(parts.counts);
     check("MPI_Allgatherv",
-          MPI_Allgatherv(from, own, type, recv.data, places.counts.data(), places.first.data(), type, comm_));
+          PMPI_Allgatherv(from, own, type, recv.data, places.counts.data(), places.first.data(), type, comm_));
   }
 
   void alltoall(ConstArray send, const Parts& out, MutArray recv, const Parts& in) override {
     const MPI_Datatype type = bits_type(send.dtype);
     if (out.equal) {
       const int block = static_cast<int>(send.count) / size_;
-      check("MPI_Alltoall", MPI_Alltoall(send.data, block, type, recv.data, block, type, comm_));
+      check("MPI_Alltoall", PMPI_Alltoall(send.data, block, type, recv.data, block, type, comm_));
       return;
     }
     const Places from(out.counts), to(in.counts);
-    check("MPI_Alltoallv", MPI_Alltoallv(send.data, from.counts.data(), from.first.data(), type, recv.data,
-                                         to.counts.data(), to.first.data(), type, comm_));
+    check("MPI_Alltoallv", PMPI_Alltoallv(send.data, from.counts.data(), from.first.data(), type, recv.data,
+                                          to.counts.data(), to.first.data(), type, comm_));
   }
 
  private:
@@ -202,7 +202,7 @@ class PlainMpi final : public PlainCollectives {
     if (status == MPI_SUCCESS) return;
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
-    MPI_Error_string(status, text, &length);
+    PMPI_Error_string(status, text, &length);
     throw Error(Code::transport, "rank " + std::to_string(rank_) + ": " + call + " failed: " + text);
   }
 
