@@ -1,7 +1,10 @@
 # Finds the MPI libraries to build for; each flavour is a binary interface of its own, so each gets its own libraries.
 #   LACONIC_MPI_FLAVOURS             list of what was found: openmpi, mpich
+#   LACONIC_MPI_BUILDS               the same and abi, the MPI-5 standard interface, which MPICH 5 and Intel MPI have too:
+#                                    for what is preloaded
 #   laconic::mpi_<flavour>           imported target: headers and libraries
 #   LACONIC_MPIEXEC_<flavour>        its launcher
+#   LACONIC_MPIF_openmpi             its Fortran compiler, if there is one
 #   LACONIC_MPIEXEC_FLAGS_<flavour>  what the launcher needs before -n on a small machine
 #   LACONIC_MPI_ENV_<flavour>        NAME=value list for the same purpose
 #   LACONIC_MPI_NAME_<flavour>       for messages: "MPICH 5.0.2 (/…/mpicc)"
@@ -18,9 +21,12 @@ function(_laconic_mpi_target flavour wrapper)
   list(POP_FRONT words)  # the compiler
   set(includes "")
   set(links "")
+  set(definitions OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
   foreach(word IN LISTS words)
     if(word MATCHES "^-I(.+)")
       list(APPEND includes "${CMAKE_MATCH_1}")
+    elseif(word MATCHES "^-D(.+)")
+      list(APPEND definitions "${CMAKE_MATCH_1}")
     elseif(word MATCHES "^-(L|l|Wl,)")
       list(APPEND links "${word}")
     endif()
@@ -28,7 +34,7 @@ function(_laconic_mpi_target flavour wrapper)
   add_library(laconic::mpi_${flavour} INTERFACE IMPORTED GLOBAL)
   target_include_directories(laconic::mpi_${flavour} SYSTEM INTERFACE ${includes})
   target_link_libraries(laconic::mpi_${flavour} INTERFACE ${links})
-  target_compile_definitions(laconic::mpi_${flavour} INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+  target_compile_definitions(laconic::mpi_${flavour} INTERFACE ${definitions})
 endfunction()
 
 # mpi.h's own idea of what it is: the wrapper's name promises nothing.
@@ -51,6 +57,7 @@ endfunction()
 if(LACONIC_MPI)
   find_program(LACONIC_MPICC_openmpi NAMES mpicc.openmpi DOC "Open MPI's compiler wrapper")
   find_program(LACONIC_MPIEXEC_openmpi NAMES mpiexec.openmpi DOC "Open MPI's launcher")
+  find_program(LACONIC_MPIF_openmpi NAMES mpif90.openmpi DOC "Open MPI's Fortran compiler wrapper; optional")
   set(LACONIC_MPIEXEC_FLAGS_openmpi --oversubscribe --bind-to none)
   set(LACONIC_MPI_ENV_openmpi LACONIC_CACHE=off OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
       OMPI_MCA_btl_vader_single_copy_mechanism=none)
@@ -74,6 +81,12 @@ if(LACONIC_MPI)
       message(STATUS "MPI: ${LACONIC_MPI_NAME_${flavour}}")
     endif()
   endforeach()
+  set(LACONIC_MPI_BUILDS ${LACONIC_MPI_FLAVOURS})
+  find_program(LACONIC_MPICC_abi NAMES mpicc_abi PATHS "${LACONIC_VENV}/bin" DOC "Compiler wrapper of the standard ABI")
+  if(LACONIC_MPICC_abi)
+    _laconic_mpi_target(abi "${LACONIC_MPICC_abi}")
+    list(APPEND LACONIC_MPI_BUILDS abi)
+  endif()
   if(NOT LACONIC_MPI_FLAVOURS)
     set(how "install libopenmpi-dev or run tools/setup")
     if(LACONIC_MPI STREQUAL AUTO)

@@ -14,6 +14,7 @@ constexpr int most_threads = 1024;
 constexpr std::string_view file_prefix = "file:";
 constexpr std::array simds = {Simd::automatic, Simd::scalar, Simd::portable, Simd::avx2, Simd::avx512, Simd::avx512x};
 constexpr std::array modes = {Mode::automatic, Mode::compressed, Mode::plain};
+constexpr std::array switches = {Switch::automatic, Switch::on, Switch::off};
 constexpr std::array levels = {LogLevel::off, LogLevel::error, LogLevel::warning, LogLevel::info, LogLevel::debug};
 
 [[noreturn]] void refuse(const char* name, std::string_view value, const std::string& want) {
@@ -95,6 +96,8 @@ std::string_view name_of(Simd simd) {
   return "?";
 }
 
+std::string_view name_of(Switch s) { return s == Switch::automatic ? "auto" : s == Switch::on ? "on" : "off"; }
+
 std::string_view name_of(Mode mode) {
   switch (mode) {
     case Mode::automatic:
@@ -118,6 +121,9 @@ Config Config::from(const Lookup& lookup) {
   with("LACONIC_MODE", [&](auto* name, auto& text) { out.mode = parse_name(name, text, modes); });
   with("LACONIC_CACHE", [&](auto*, auto& text) { out.cache = text; });
   with("LACONIC_VERIFY", [&](auto* name, auto& text) { out.verify = parse_switch(name, text); });
+  with("LACONIC_NONBLOCKING", [&](auto* name, auto& text) { out.nonblocking = parse_name(name, text, switches); });
+  with("LACONIC_POLICY", [&](auto*, auto& text) { out.policy = text; });
+  with("LACONIC_REPORT", [&](auto*, auto& text) { out.report = text; });
   with("LACONIC_TIMEOUT", [&](auto* name, auto& text) { out.timeout_seconds = parse_seconds(name, text); });
   with("LACONIC_SIMD", [&](auto* name, auto& text) { out.simd = parse_name(name, text, simds); });
   with("LACONIC_LOG", [&](auto* name, auto& text) { parse_log(name, text, out); });

@@ -4,6 +4,11 @@
 //   LACONIC_MODE     auto, compressed, plain: whether calls compress ; auto
 //   LACONIC_CACHE    folder for what was measured of links and codec, or off; unset: the user's cache folder
 //   LACONIC_VERIFY   1: also run the exact operation and report the achieved error; 0
+//   LACONIC_POLICY   TOML file of the drop-in library: which calls to serve, and how (preload/policy.h); unset: all
+//   alike LACONIC_REPORT   of the drop-in library: summary, to standard error at the end, or the name of a JSON file;
+//   unset LACONIC_NONBLOCKING  of the drop-in library: auto, on, off: whether non-blocking calls are served, for which
+//   MPI must
+//                    let several threads in; auto
 //   LACONIC_TIMEOUT  seconds after which a rank stops waiting for the others, with an error; 0 waits for ever; 60
 //   LACONIC_SIMD     auto, scalar, portable, avx2, avx512, avx512x: which kernels to use (the bytes are the same); auto
 //   LACONIC_LOG      off, error, warning, info, debug, each to standard error or, with ",file:PATH", appended to a
@@ -28,6 +33,10 @@ enum class Simd : std::uint8_t { automatic = 0, scalar = 1, portable = 2, avx2 =
 /// "auto", "scalar", "portable", "avx2", "avx512", "avx512x" (see codec/slice/target.h).
 std::string_view name_of(Simd simd);
 
+enum class Switch : std::uint8_t { automatic = 0, on = 1, off = 2 };
+/// "auto", "on", "off".
+std::string_view name_of(Switch s);
+
 /// Whether a collective compresses or is left to the plain library. The numbers are part of the C interface.
 enum class Mode : std::uint8_t {
   automatic = 0,   ///< what is expected to be faster: by model, by a sample of the data, by what calls took before
@@ -44,6 +53,9 @@ struct Config {
   Mode mode = Mode::automatic;
   std::string cache;  ///< empty: the user's cache folder; "off"
   bool verify = false;
+  std::string policy;  ///< path; empty: none
+  std::string report;  ///< "summary" or a path; empty: none
+  Switch nonblocking = Switch::automatic;
   double timeout_seconds = 60;
   Simd simd = Simd::automatic;
   LogLevel log_level = LogLevel::off;

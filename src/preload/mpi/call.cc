@@ -1,0 +1,382 @@
+#include "preload/mpi/call.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "collective/allgather.h"
+#include "collective/allreduce.h"
+#include "collective/alltoall.h"
+#include "collective/bcast.h"
+#include "collective/gather.h"
+#include "collective/reduce.h"
+#include "collective/reduce_scatter.h"
+#include "collective/scatter.h"
+#include "preload/mpi/array.h"
+#include "preload/mpi/datatypes.h"
+
+namespace laconic::preload {
+namespace {
+
+// (In place and null are told apart by value: no MPI has MPI_IN_PLACE where a buffer could be.)
+bool in_place(const Side& side) { return side.buffer == MPI_IN_PLACE; }
+
+bool is_rooted(Collective c) {
+  return c == Collective::reduce || c == Collective::bcast || c == Collective::scatter || c == Collective::gather;
+}
+
+/// The side that every rank has, in elements whose signature they share.
+const Side& common_side(const Call& call, int rank) {
+  switch (call.collective) {
+    case Collective::gather:
+      return rank == call.root && in_place(call.send) ? call.recv : call.send;
+    case Collective::scatter:
+      return rank == call.root && in_place(call.recv) ? call.send : call.recv;
+    case Collective::reduce:
+    case Collective::bcast:
+      return call.send;
+    default:
+      return call.recv;
+  }
+}
+
+/// Elements of all blocks; nothing if a count is negative.
+std::optional<MPI_Count> elements_of(const Side& side, int size) {
+  if (!side.counts.differ()) {
+    if (side.counts[0] < 0) return std::nullopt;
+    return side.counts[0] * (side.all ? size : 1);
+  }
+  MPI_Count sum = 0;
+  for (int r = 0; r < size; ++r) {
+    if (side.counts[r] < 0) return std::nullopt;
+    sum += side.counts[r];
+  }
+  return sum;
+}
+
+/// Whether there is memory for what the side says it has. Derived types may hold absolute addresses.
+bool has_memory(const Side& side, MPI_Count elements) {
+  return elements == 0 || side.buffer != nullptr || !info_of(side.type).dense;
+}
+
+/// Elements that are understood, from memory that is there; or none at all.
+bool is_sound(const Side& side, DType dtype, int size) {
+  const auto elements = elements_of(side, size);
+  if (!elements) return false;
+  if (*elements == 0) return true;
+  const auto& base = info_of(side.type).base;
+  return base && *base == dtype && has_memory(side, *elements);
+}
+
+/// A rank's sides that mean something, all but those in place.
+std::vector<const Side*> sides_of(const Call& call, int rank) {
+  std::vector<const Side*> sides;
+  const bool root = rank == call.root;
+  const auto consider = [&](const Side& side, bool used) {
+    if (used && !in_place(side)) sides.push_back(&side);
+  };
+  consider(call.send, call.collective != Collective::scatter || root);
+  consider(call.recv, call.collective == Collective::scatter || !is_rooted(call.collective) ||
+                          (root && call.collective != Collective::bcast));
+  return sides;
+}
+
+/// Blocks of one rank in an array of blocks of all.
+Side own_block(const Side& side, int rank) {
+  Side own = side;
+  own.counts = side.counts[rank];
+  own.displacements = {};
+  own.all = false;
+  return own;
+}
+
+std::uint64_t bytes_of(const Side& side, int size) {
+  return static_cast<std::uint64_t>(elements_of(side, size).value_or(0)) * info_of(side.type).bytes;
+}
+
+/// Whether the root may keep there what the others get: constant data may be broadcast, too.
+bool is_writable(void* data, std::size_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto probe = [page](void* at, std::size_t length) {
+    const auto first = reinterpret_cast<std::uintptr_t>(at) / page * page;
+    const auto end = (reinterpret_cast<std::uintptr_t>(at) + length + page - 1) / page * page;
+    return ::madvise(reinterpret_cast<void*>(first), end - first, MADV_POPULATE_WRITE) == 0;
+  };
+  int known = 0;
+  if (!probe(&known, sizeof known)) return true;  // an older kernel: it cannot tell
+  return probe(data, bytes);
+#else
+  static_cast<void>(data);
+  static_cast<void>(bytes);
+  return true;
+#endif
+}
+
+/// One call on this rank, as plain arrays.
+class Maker {
+ public:
+  Maker(const Call& call, const Shape& shape, Communicator& comm, const Options& options)
+      : call_(call), shape_(shape), comm_(comm), options_(options), rank_(comm.rank()), size_(comm.size()) {}
+
+  Report run() {
+    switch (call_.collective) {
+      case Collective::allreduce:
+        return allreduce();
+      case Collective::reduce:
+        return reduce();
+      case Collective::reduce_scatter:
+        return reduce_scatter();
+      case Collective::bcast:
+        return bcast();
+      case Collective::scatter:
+        return scatter();
+      case Collective::gather:
+        return gather();
+      case Collective::alltoall:
+        return alltoall();
+      default:
+        return allgather();
+    }
+  }
+
+ private:
+  [[nodiscard]] bool is_root() const { return rank_ == call_.root; }
+  [[nodiscard]] PlainArray array(const Side& side) const { return {side, shape_.dtype, size_}; }
+  [[nodiscard]] PlainArray loaded(const Side& side) const {
+    PlainArray a = array(side);
+    a.load();
+    return a;
+  }
+  [[nodiscard]] ConstArray nothing() const { return {nullptr, 0, shape_.dtype}; }
+
+  Report allreduce() {
+    PlainArray recv = array(call_.recv);
+    if (in_place(call_.send)) {
+      recv.load();
+      const Report report = laconic::allreduce(recv.data(), recv.data(), shape_.op, comm_, options_);
+      recv.store();
+      return report;
+    }
+    const PlainArray send = loaded(call_.send);
+    const Report report = laconic::allreduce(send.data(), recv.data(), shape_.op, comm_, options_);
+    recv.store();
+    return report;
+  }
+
+  Report reduce() {
+    if (!is_root()) {
+      const PlainArray send = loaded(call_.send);
+      return laconic::reduce(send.data(), {nullptr, send.data().count, shape_.dtype}, shape_.op, call_.root, comm_,
+                             options_);
+    }
+    PlainArray recv = array(call_.recv);
+    std::optional<PlainArray> send;
+    if (in_place(call_.send)) {
+      recv.load();
+    } else {
+      send.emplace(loaded(call_.send));
+    }
+    const Report report =
+        laconic::reduce(send ? send->data() : recv.data(), recv.data(), shape_.op, call_.root, comm_, options_);
+    recv.store();
+    return report;
+  }
+
+  Report reduce_scatter() {
+    Side all = call_.recv;  // the shares of all ranks: the counts of the operand
+    all.all = true;
+    if (in_place(call_.send)) {
+      const PlainArray both = loaded(all);
+      const std::size_t own = both.counts()[static_cast<std::size_t>(rank_)];
+      const Report report = laconic::reduce_scatter(both.data(), {both.data().data, own, shape_.dtype}, both.counts(),
+                                                    shape_.op, comm_, options_);
+      both.store_front(own);
+      return report;
+    }
+    const std::vector<std::size_t> counts = counts_of(all);
+    all.buffer = call_.send.buffer;
+    const PlainArray send = loaded(all);
+    const PlainArray recv = array(own_block(call_.recv, rank_));
+    const Report report = laconic::reduce_scatter(send.data(), recv.data(), counts, shape_.op, comm_, options_);
+    recv.store();
+    return report;
+  }
+
+  Report bcast() {
+    PlainArray data = array(call_.send);
+    const MutArray own = data.data();
+    if (is_root() && data.direct() && options_.bound.kind != BoundKind::lossless &&
+        !is_writable(own.data, own.bytes())) {
+      data.detach();
+      std::memcpy(data.data().data, own.data, own.bytes());
+      return laconic::bcast(data.data(), call_.root, comm_, options_);
+    }
+    if (is_root()) data.load();
+    const Report report = laconic::bcast(data.data(), call_.root, comm_, options_);
+    data.store();
+    return report;
+  }
+
+  Report allgather() {
+    const PlainArray recv = array(call_.recv);
+    std::optional<PlainArray> send;
+    if (in_place(call_.send)) {
+      recv.load(rank_);
+    } else {
+      send.emplace(loaded(call_.send));
+    }
+    const ConstArray own = send ? send->data() : recv.block(rank_);
+    const Report report = call_.recv.counts.differ() ? laconic::allgather(own, recv.data(), comm_, options_)
+                                                     : allgather_equal(own, recv.data(), comm_, options_);
+    recv.store();
+    return report;
+  }
+
+  Report gather() {
+    if (!is_root()) {
+      const PlainArray send = loaded(call_.send);
+      if (!call_.irregular) return gather_equal(send.data(), {nullptr, 0, shape_.dtype}, call_.root, comm_, options_);
+      return laconic::gather(send.data(), {nullptr, 0, shape_.dtype}, {}, call_.root, comm_, options_);
+    }
+    const PlainArray recv = array(call_.recv);
+    std::optional<PlainArray> send;
+    if (in_place(call_.send)) {
+      recv.load(rank_);
+    } else {
+      send.emplace(loaded(call_.send));
+    }
+    const ConstArray own = send ? send->data() : recv.block(rank_);
+    const Report report = call_.irregular
+                              ? laconic::gather(own, recv.data(), recv.counts(), call_.root, comm_, options_)
+                              : gather_equal(own, recv.data(), call_.root, comm_, options_);
+    recv.store();
+    return report;
+  }
+
+  Report scatter() {
+    if (!is_root()) {
+      const PlainArray recv = array(call_.recv);
+      const Report report = call_.irregular ? laconic::scatter(nothing(), {}, recv.data(), call_.root, comm_, options_)
+                                            : scatter_equal(nothing(), recv.data(), call_.root, comm_, options_);
+      recv.store();
+      return report;
+    }
+    const PlainArray send = loaded(call_.send);
+    std::optional<PlainArray> recv;
+    if (!in_place(call_.recv)) recv.emplace(array(call_.recv));
+    const MutArray own = recv ? recv->data() : send.block(rank_);  // its own part is not written to
+    const Report report = call_.irregular
+                              ? laconic::scatter(send.data(), send.counts(), own, call_.root, comm_, options_)
+                              : scatter_equal(send.data(), own, call_.root, comm_, options_);
+    if (recv) recv->store();
+    return report;
+  }
+
+  Report alltoall() {
+    const PlainArray recv = array(call_.recv);
+    std::optional<PlainArray> send;
+    if (in_place(call_.send)) {
+      recv.load();
+    } else {
+      send.emplace(loaded(call_.send));
+    }
+    const PlainArray& from = send ? *send : recv;
+    const Report report =
+        call_.irregular ? laconic::alltoallv(from.data(), from.counts(), recv.data(), recv.counts(), comm_, options_)
+                        : laconic::alltoall(from.data(), recv.data(), comm_, options_);
+    recv.store();
+    return report;
+  }
+
+  [[nodiscard]] std::vector<std::size_t> counts_of(const Side& side) const {
+    std::vector<std::size_t> counts(static_cast<std::size_t>(size_));
+    for (int r = 0; r < size_; ++r)
+      counts[static_cast<std::size_t>(r)] = static_cast<std::size_t>(side.counts[r]) * info_of(side.type).numbers;
+    return counts;
+  }
+
+  const Call& call_;
+  const Shape& shape_;
+  Communicator& comm_;
+  const Options& options_;
+  int rank_, size_;
+};
+
+/// Sum, minimum or maximum of something that has one.
+std::optional<Op> op_for(const Call& call, const TypeInfo& type) {
+  const std::optional<Op> op = op_of(call.op);
+  if (!op || !type.predefined || (is_extreme(*op) && type.numbers != 1)) return std::nullopt;  // 2: complex
+  return op;
+}
+
+bool reduces(Collective c) {
+  return c == Collective::allreduce || c == Collective::reduce || c == Collective::reduce_scatter;
+}
+
+}  // namespace
+
+std::uint64_t bytes_at_a_glance(const Call& call) {
+  if (call.irregular) return ~std::uint64_t{0};
+  int size = 1;
+  if (call.recv.all || call.send.all) PMPI_Comm_size(call.comm, &size);
+  int rank = 0;
+  if (is_rooted(call.collective)) PMPI_Comm_rank(call.comm, &rank);
+  const Side& side = common_side(call, rank);
+  const bool one_of_many = call.collective == Collective::gather || call.collective == Collective::scatter;
+  return bytes_of(side, size) * static_cast<std::uint64_t>(one_of_many && !side.all ? size : 1);
+}
+
+std::optional<Shape> shape_of(const Call& call, int rank, int size) {
+  if (is_rooted(call.collective) && (call.root < 0 || call.root >= size)) return std::nullopt;
+  const TypeInfo& type = info_of(common_side(call, rank).type);
+  if (!type.base) return std::nullopt;
+  Shape shape{.dtype = *type.base, .op = Op::none, .bytes = bytes_at_a_glance(call)};
+  for (const Side* side : sides_of(call, rank)) {
+    if (!is_sound(*side, shape.dtype, size)) return std::nullopt;
+  }
+  if (reduces(call.collective)) {
+    const std::optional<Op> op = op_for(call, type);
+    if (!op) return std::nullopt;
+    shape.op = *op;
+  }
+  return shape;
+}
+
+Word word_of(const Call& call, int rank, int size) {
+  Word word;
+  if (is_rooted(call.collective) && (call.root < 0 || call.root >= size)) return {0, 0, 1};
+  for (const Side* side : sides_of(call, rank)) {
+    const auto elements = elements_of(*side, size);
+    const auto& base = info_of(side->type).base;
+    if (!elements || (*elements != 0 && !base)) return {0, 0, 1};
+    if (*elements == 0) continue;
+    if (!is_sound(*side, *base, size) || (word.dtype != 0 && word.dtype != static_cast<std::uint8_t>(*base)))
+      return {0, 0, 1};
+    word.dtype = static_cast<std::uint8_t>(*base);
+    word.bytes = std::max(word.bytes, bytes_of(*side, size));
+  }
+  return word;
+}
+
+std::optional<Shape> shape_of(const Word* words, int size) {
+  std::uint8_t dtype = 0;
+  std::uint64_t most = 0;
+  for (const Word* w = words; w != words + size; ++w) {
+    if (w->refused != 0) return std::nullopt;
+    if (w->dtype != 0 && dtype != 0 && w->dtype != dtype) return std::nullopt;
+    if (w->dtype != 0) dtype = w->dtype;
+    most = std::max(most, w->bytes);
+  }
+  if (dtype == 0) return std::nullopt;
+  return Shape{.dtype = static_cast<DType>(dtype), .op = Op::none, .bytes = most};
+}
+
+Report make(const Call& call, const Shape& shape, Communicator& comm, const Options& options) {
+  return Maker(call, shape, comm, options).run();
+}
+
+}  // namespace laconic::preload

@@ -1,0 +1,91 @@
+// One call of a collective as the program made it, in whatever form; and making it with Laconic.
+#pragma once
+
+#include <mpi.h>
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+
+#include "collective/collective.h"
+#include "collective/communicator.h"
+#include "core/dtype.h"
+#include "core/op.h"
+
+namespace laconic::preload {
+
+/// A count for all ranks or one for each, as int or as MPI_Count. Owns nothing. Displacements are the same.
+class Counts {
+ public:
+  Counts() = default;
+  Counts(MPI_Count one) : one_(one) {}      // NOLINT(google-explicit-constructor)
+  Counts(const int* each) : each_(each) {}  // NOLINT(google-explicit-constructor)
+  template <std::integral Wide>
+  requires(sizeof(Wide) == sizeof(std::int64_t)) Counts(const Wide* each)
+      : each_(each), wide_(true) {}  // NOLINT(google-explicit-constructor)
+  [[nodiscard]] bool differ() const { return each_ != nullptr; }
+  [[nodiscard]] MPI_Count operator[](int rank) const {
+    if (each_ == nullptr) return one_;
+    return wide_ ? static_cast<const std::int64_t*>(each_)[rank] : static_cast<const int*>(each_)[rank];
+  }
+
+ private:
+  const void* each_ = nullptr;
+  bool wide_ = false;
+  MPI_Count one_ = 0;
+};
+
+/// What a call sends or receives: blocks of elements.
+struct Side {
+  const void* buffer = nullptr;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  Counts counts;         ///< elements of each block
+  Counts displacements;  ///< of blocks that have any, in elements; otherwise one block follows the other
+  bool all = false;      ///< a block for each rank; else one
+};
+
+/// What one rank has, and what there is of all.
+inline Side one_block(const void* buffer, MPI_Datatype type, Counts count) { return {buffer, type, count, {}, false}; }
+inline Side all_blocks(const void* buffer, MPI_Datatype type, Counts counts, Counts displacements = {}) {
+  return {buffer, type, counts, displacements, true};
+}
+
+struct Call {
+  Collective collective = Collective::allreduce;
+  MPI_Comm comm = MPI_COMM_NULL;
+  Side send{};
+  Side recv{};
+  MPI_Op op = MPI_OP_NULL;
+  int root = 0;
+  /// Ranks know only their own counts: what is served must be agreed on (gatherv, scatterv, alltoallv).
+  bool irregular = false;
+  void* from = nullptr;  ///< where the program made it
+};
+
+/// What all ranks know of a call when they decide whether it is served.
+struct Shape {
+  DType dtype = DType::f32;
+  Op op = Op::none;
+  std::uint64_t bytes = 0;  ///< of the largest array that any rank has
+};
+
+/// Of a regular call. The same on every rank, since signatures and counts must be. Nothing: not for Laconic.
+std::optional<Shape> shape_of(const Call& call, int rank, int size);
+
+/// Bytes that this rank can tell at once: at most those of the shape. For irregular calls everything.
+std::uint64_t bytes_at_a_glance(const Call& call);
+
+/// What one rank has to say of an irregular call, and what all of them make of it: all ranks' words, in rank order.
+struct Word {
+  std::uint64_t bytes = 0;  ///< of its part, or for an alltoall of its larger array
+  std::uint8_t dtype = 0;   ///< 0: it has no elements
+  std::uint8_t refused = 0;
+};
+Word word_of(const Call& call, int rank, int size);
+std::optional<Shape> shape_of(const Word* words, int size);
+
+/// Makes the call over `comm`, which has the ranks of call.comm. Layouts that are no plain arrays are copied to such
+/// before and from them afterwards. Throws Error.
+Report make(const Call& call, const Shape& shape, Communicator& comm, const Options& options);
+
+}  // namespace laconic::preload

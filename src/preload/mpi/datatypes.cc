@@ -1,0 +1,289 @@
+#include "preload/mpi/datatypes.h"
+
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace laconic::preload {
+namespace {
+
+/// Copies go through messages to oneself, which is how MPI itself reads and writes any layout.
+MPI_Comm self = MPI_COMM_NULL;
+int tags = 0;
+int keyval = MPI_KEYVAL_INVALID;
+
+struct Named {
+  MPI_Datatype type;
+  TypeInfo info;
+};
+/// The predefined types, filled once.
+std::vector<Named> named;  // NOLINT(cert-err58-cpp)
+TypeInfo nothing;
+
+void add(MPI_Datatype type, DType base, std::size_t numbers = 1) {
+  if (type == MPI_DATATYPE_NULL) return;
+  int size = 0;
+  PMPI_Type_size(type, &size);
+  const std::size_t bytes = numbers * size_of(base);
+  if (static_cast<std::size_t>(size) != bytes) return;  // a compiler's REAL may be anything
+  named.push_back({type, {base, numbers, bytes, static_cast<MPI_Aint>(bytes), true, true}});
+}
+
+/// Floating-point and complex types of whatever width they happen to have here.
+void add_real(MPI_Datatype type) {
+  add(type, DType::f32);
+  add(type, DType::f64);
+}
+void add_complex(MPI_Datatype type) {
+  add(type, DType::f32, 2);
+  add(type, DType::f64, 2);
+}
+void add_signed(MPI_Datatype type) {
+  add(type, DType::i32);
+  add(type, DType::i64);
+}
+void add_unsigned(MPI_Datatype type) {
+  add(type, DType::u32);
+  add(type, DType::u64);
+}
+
+void add_named() {
+  for (const MPI_Datatype t : {MPI_FLOAT, MPI_DOUBLE, MPI_REAL, MPI_DOUBLE_PRECISION, MPI_REAL4, MPI_REAL8})
+    add_real(t);
+  for (const MPI_Datatype t : {MPI_C_FLOAT_COMPLEX, MPI_C_DOUBLE_COMPLEX, MPI_COMPLEX, MPI_DOUBLE_COMPLEX, MPI_COMPLEX8,
+                               MPI_COMPLEX16, MPI_CXX_FLOAT_COMPLEX, MPI_CXX_DOUBLE_COMPLEX})
+    add_complex(t);
+  for (const MPI_Datatype t :
+       {MPI_INT, MPI_LONG, MPI_LONG_LONG, MPI_INT32_T, MPI_INT64_T, MPI_INTEGER, MPI_INTEGER4, MPI_INTEGER8})
+    add_signed(t);
+  for (const MPI_Datatype t : {MPI_UNSIGNED, MPI_UNSIGNED_LONG, MPI_UNSIGNED_LONG_LONG, MPI_UINT32_T, MPI_UINT64_T})
+    add_unsigned(t);
+#ifdef MPIX_C_FLOAT16
+  add(MPIX_C_FLOAT16, DType::f16);
+#endif
+#ifdef MPIX_BFLOAT16
+  add(MPIX_BFLOAT16, DType::bf16);
+#endif
+}
+
+/// How a type was made.
+struct Recipe {
+  int combiner = MPI_COMBINER_NAMED;
+  std::vector<int> numbers;
+  std::vector<MPI_Aint> addresses;
+  std::vector<MPI_Datatype> types;  ///< to be released by release()
+};
+
+bool is_predefined(MPI_Datatype type) {
+  int numbers = 0, addresses = 0, types = 0, combiner = 0;
+  PMPI_Type_get_envelope(type, &numbers, &addresses, &types, &combiner);
+  return combiner == MPI_COMBINER_NAMED || types == 0;  // those without parts: MPI_Type_create_f90_real and its like
+}
+
+Recipe recipe_of(MPI_Datatype type) {
+  Recipe r;
+  int numbers = 0, addresses = 0, types = 0;
+  PMPI_Type_get_envelope(type, &numbers, &addresses, &types, &r.combiner);
+  r.numbers.resize(static_cast<std::size_t>(numbers));
+  r.addresses.resize(static_cast<std::size_t>(addresses));
+  r.types.resize(static_cast<std::size_t>(types), MPI_DATATYPE_NULL);
+  PMPI_Type_get_contents(type, numbers, addresses, types, r.numbers.data(), r.addresses.data(), r.types.data());
+  return r;
+}
+
+void release(Recipe& r) {
+  for (MPI_Datatype& t : r.types) {
+    if (t != MPI_DATATYPE_NULL && !is_predefined(t)) PMPI_Type_free(&t);
+  }
+}
+
+/// Elements of the i-th part of a struct; others have one part.
+int part_count(const Recipe& r, std::size_t i) {
+  return r.combiner == MPI_COMBINER_STRUCT && i + 1 < r.numbers.size() ? r.numbers[i + 1] : 1;
+}
+
+/// Whether an element is its one part, so many times, without gaps.
+bool is_dense(const Recipe& r, const TypeInfo& part) {
+  if (!part.dense) return false;
+  switch (r.combiner) {
+    case MPI_COMBINER_DUP:
+    case MPI_COMBINER_CONTIGUOUS:
+      return true;
+    case MPI_COMBINER_RESIZED:
+      return r.addresses[0] == 0 && r.addresses[1] == part.extent;
+    case MPI_COMBINER_VECTOR:  // count, block length, stride
+      return r.numbers[0] == 1 || r.numbers[1] == r.numbers[2];
+    case MPI_COMBINER_HVECTOR:
+      return r.numbers[0] == 1 || r.addresses[0] == r.numbers[1] * part.extent;
+    default:
+      return false;
+  }
+}
+
+TypeInfo examine(MPI_Datatype type);
+
+/// Of a type that was made of others: what all its parts agree on.
+TypeInfo examine_parts(MPI_Datatype type) {
+  Recipe recipe = recipe_of(type);
+  TypeInfo all;
+  bool understood = true;
+  for (std::size_t i = 0; i < recipe.types.size() && understood; ++i) {
+    if (part_count(recipe, i) == 0) continue;
+    const TypeInfo part = examine(recipe.types[i]);
+    understood = part.base && (!all.base || all.base == part.base);
+    all.base = part.base;
+    all.dense = recipe.types.size() == 1 && is_dense(recipe, part);
+  }
+  release(recipe);
+  if (!understood) return {};
+  return all;
+}
+
+/// MPI_Type_create_f90_real and its like.
+TypeInfo examine_f90(int combiner, MPI_Count bytes) {
+  TypeInfo info;
+  if (combiner == MPI_COMBINER_F90_REAL && (bytes == 4 || bytes == 8)) info.base = bytes == 4 ? DType::f32 : DType::f64;
+  if (combiner == MPI_COMBINER_F90_COMPLEX && (bytes == 8 || bytes == 16))
+    info.base = bytes == 8 ? DType::f32 : DType::f64;
+  if (combiner == MPI_COMBINER_F90_INTEGER && (bytes == 4 || bytes == 8))
+    info.base = bytes == 4 ? DType::i32 : DType::i64;
+  info.dense = true;
+  info.predefined = true;
+  return info;
+}
+
+TypeInfo examine(MPI_Datatype type) {
+  const auto known = std::find_if(named.begin(), named.end(), [&](const Named& n) { return n.type == type; });
+  if (known != named.end()) return known->info;
+  int numbers = 0, addresses = 0, types = 0, combiner = 0;
+  PMPI_Type_get_envelope(type, &numbers, &addresses, &types, &combiner);
+  if (combiner == MPI_COMBINER_NAMED) return {};
+  MPI_Count bytes = 0, lower = 0, extent = 0;
+  PMPI_Type_size_x(type, &bytes);
+  PMPI_Type_get_extent_x(type, &lower, &extent);
+  TypeInfo info = types == 0 ? examine_f90(combiner, bytes) : examine_parts(type);
+  if (!info.base || bytes <= 0) return {};
+  info.bytes = static_cast<std::size_t>(bytes);
+  info.numbers = info.bytes / size_of(*info.base);
+  info.extent = static_cast<MPI_Aint>(extent);
+  info.dense = info.dense && lower == 0 && extent == bytes;
+  return info;
+}
+
+int forget(MPI_Datatype, int, void* info, void*) {
+  delete static_cast<TypeInfo*>(info);
+  return MPI_SUCCESS;
+}
+
+MPI_Datatype number_type(DType base) {
+  switch (size_of(base)) {
+    case 2:
+      return MPI_UINT16_T;
+    case 4:
+      return base == DType::f32 ? MPI_FLOAT : MPI_INT32_T;
+    default:
+      return base == DType::f64 ? MPI_DOUBLE : MPI_INT64_T;
+  }
+}
+
+/// Pieces whose numbers an int can count.
+MPI_Count elements_a_piece(const TypeInfo& info) {
+  return std::max<MPI_Count>(1, (MPI_Count{1} << 30) / static_cast<MPI_Count>(std::max<std::size_t>(info.numbers, 1)));
+}
+
+/// copy(offset of the piece in the layout, its elements, offset of its numbers, how many) for each piece.
+template <typename Copy>
+int in_pieces(MPI_Count count, const TypeInfo& info, Copy&& copy) {
+  const MPI_Count most = elements_a_piece(info);
+  for (MPI_Count first = 0; first < count; first += most) {
+    const MPI_Count n = std::min(most, count - first);
+    const int code = copy(first * info.extent, static_cast<int>(n), static_cast<std::size_t>(first) * info.bytes,
+                          static_cast<int>(n * static_cast<MPI_Count>(info.numbers)));
+    if (code != MPI_SUCCESS) return code;
+  }
+  return MPI_SUCCESS;
+}
+
+/// Not by pointer arithmetic: MPI_BOTTOM may be null.
+void* at(const void* buffer, MPI_Aint offset) {
+  return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(buffer) + static_cast<std::uintptr_t>(offset));
+}
+
+/// Threads copy at the same time: each copy has a tag of its own.
+int next_tag() {
+  static std::atomic<unsigned> used{0};
+  return static_cast<int>(used.fetch_add(1, std::memory_order_relaxed) % static_cast<unsigned>(tags));
+}
+
+}  // namespace
+
+const TypeInfo& info_of(MPI_Datatype type) {
+  if (type == MPI_DATATYPE_NULL) return nothing;
+  const auto known = std::find_if(named.begin(), named.end(), [&](const Named& n) { return n.type == type; });
+  if (known != named.end()) return known->info;
+  if (is_predefined(type)) {
+    int numbers = 0, addresses = 0, types = 0, combiner = 0;
+    PMPI_Type_get_envelope(type, &numbers, &addresses, &types, &combiner);
+    if (combiner == MPI_COMBINER_NAMED) return nothing;
+  }
+  void* kept = nullptr;
+  int found = 0;
+  PMPI_Type_get_attr(type, keyval, static_cast<void*>(&kept), &found);
+  if (found != 0) return *static_cast<TypeInfo*>(kept);
+  static std::mutex learning;
+  const std::lock_guard lock(learning);
+  PMPI_Type_get_attr(type, keyval, static_cast<void*>(&kept), &found);
+  if (found != 0) return *static_cast<TypeInfo*>(kept);
+  auto info = std::make_unique<TypeInfo>(examine(type));
+  const TypeInfo& result = *info;
+  PMPI_Type_set_attr(type, keyval, info.release());
+  return result;
+}
+
+std::optional<Op> op_of(MPI_Op op) {
+  if (op == MPI_SUM) return Op::sum;
+  if (op == MPI_MIN) return Op::min;
+  if (op == MPI_MAX) return Op::max;
+  return std::nullopt;
+}
+
+int gather_numbers(const void* buffer, MPI_Count count, MPI_Datatype type, void* out) {
+  const TypeInfo& info = info_of(type);
+  const MPI_Datatype number = number_type(*info.base);
+  return in_pieces(count, info, [&](MPI_Aint from, int n, std::size_t to, int numbers) {
+    const int tag = next_tag();
+    return PMPI_Sendrecv(at(buffer, from), n, type, 0, tag, static_cast<char*>(out) + to, numbers, number, 0, tag, self,
+                         MPI_STATUS_IGNORE);
+  });
+}
+
+int scatter_numbers(const void* in, void* buffer, MPI_Count count, MPI_Datatype type) {
+  const TypeInfo& info = info_of(type);
+  const MPI_Datatype number = number_type(*info.base);
+  return in_pieces(count, info, [&](MPI_Aint to, int n, std::size_t from, int numbers) {
+    const int tag = next_tag();
+    return PMPI_Sendrecv(static_cast<const char*>(in) + from, numbers, number, 0, tag, at(buffer, to), n, type, 0, tag,
+                         self, MPI_STATUS_IGNORE);
+  });
+}
+
+void prepare_datatypes() {
+  add_named();
+  PMPI_Comm_dup(MPI_COMM_SELF, &self);
+  int* most = nullptr;
+  int found = 0;
+  PMPI_Comm_get_attr(self, MPI_TAG_UB, static_cast<void*>(&most), &found);
+  tags = found != 0 ? std::max(1, *most) : 32767;
+  PMPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget, &keyval, nullptr);
+}
+
+void release_datatypes() {
+  PMPI_Type_free_keyval(&keyval);  // types that still have the attribute keep what it needs
+  PMPI_Comm_free(&self);
+}
+
+}  // namespace laconic::preload

@@ -1,0 +1,147 @@
+// The Fortran entry points of Open MPI, which go round its C functions: mpi_allreduce_ of mpif.h and `use mpi`, and
+// ompi_allreduce_f, to which those of `use mpi_f08` lead. Each is made of the C function in this library. (MPICH's
+// Fortran calls C by itself.)
+#include <mpi.h>
+
+#ifdef OPEN_MPI
+
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace {
+
+/// One of Fortran's MPI_IN_PLACE and MPI_BOTTOM, which are variables, known by their addresses.
+void* constant(const char* name) { return ::dlsym(RTLD_DEFAULT, name); }
+
+bool is_in_place(const void* given) {
+  static const void* const here = constant("mpi_fortran_in_place_");
+  return given == here;
+}
+
+bool is_bottom(const void* given) {
+  static const void* const here = constant("mpi_fortran_bottom_");
+  return given == here;
+}
+
+MPI_Fint handle(const void* given) { return *static_cast<const MPI_Fint*>(given); }
+
+/// The C argument of type T that a Fortran argument stands for. Fortran integers are C ints here.
+template <typename T>
+T from_fortran(void* given) {
+  if constexpr (std::is_same_v<T, int>) {
+    return static_cast<int>(handle(given));
+  } else if constexpr (std::is_same_v<T, MPI_Datatype>) {
+    return PMPI_Type_f2c(handle(given));
+  } else if constexpr (std::is_same_v<T, MPI_Op>) {
+    return PMPI_Op_f2c(handle(given));
+  } else if constexpr (std::is_same_v<T, MPI_Comm>) {
+    return PMPI_Comm_f2c(handle(given));
+  } else if constexpr (std::is_same_v<T, const int*>) {
+    static_assert(sizeof(MPI_Fint) == sizeof(int));
+    return static_cast<const int*>(given);
+  } else {
+    static_assert(std::is_same_v<std::remove_const_t<std::remove_pointer_t<T>>, void>);
+    if (is_in_place(given)) return MPI_IN_PLACE;
+    if (is_bottom(given)) return MPI_BOTTOM;
+    return given;
+  }
+}
+
+/// function(given...), with the result where Fortran wants it.
+template <typename... Parameters>
+void blocking(int (*function)(Parameters...), void* const* given, MPI_Fint* code) {
+  const auto call = [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return function(from_fortran<Parameters>(given[I])...);
+  };
+  const int result = call(std::index_sequence_for<Parameters...>());
+  if (code != nullptr) *code = result;
+}
+
+/// The C function's last parameter is the request.
+template <std::size_t... I, typename... Parameters>
+int begin(int (*function)(Parameters...), void* const* given, MPI_Request* request, std::index_sequence<I...>) {
+  using All = std::tuple<Parameters...>;
+  return function(from_fortran<std::tuple_element_t<I, All>>(given[I])..., request);
+}
+
+template <typename... Parameters>
+void nonblocking(int (*function)(Parameters...), void* const* given, MPI_Fint* request, MPI_Fint* code) {
+  MPI_Request made = MPI_REQUEST_NULL;
+  const int result = begin(function, given, &made, std::make_index_sequence<sizeof...(Parameters) - 1>());
+  if (result == MPI_SUCCESS) *request = PMPI_Request_c2f(made);
+  if (code != nullptr) *code = result;
+}
+
+void set(MPI_Fint* code, int result) {
+  if (code != nullptr) *code = result;
+}
+
+}  // namespace
+
+extern "C" {
+
+#define LACONIC_GIVEN_5 void *a1, void *a2, void *a3, void *a4, void *a5
+#define LACONIC_GIVEN_6 LACONIC_GIVEN_5, void* a6
+#define LACONIC_GIVEN_7 LACONIC_GIVEN_6, void* a7
+#define LACONIC_GIVEN_8 LACONIC_GIVEN_7, void* a8
+#define LACONIC_GIVEN_9 LACONIC_GIVEN_8, void* a9
+#define LACONIC_ALL_5 a1, a2, a3, a4, a5
+#define LACONIC_ALL_6 LACONIC_ALL_5, a6
+#define LACONIC_ALL_7 LACONIC_ALL_6, a7
+#define LACONIC_ALL_8 LACONIC_ALL_7, a8
+#define LACONIC_ALL_9 LACONIC_ALL_8, a9
+
+#define LACONIC_FORTRAN_BLOCKING(symbol, Name, n)  \
+  void symbol(LACONIC_GIVEN_##n, MPI_Fint* code) { \
+    void* const given[] = {LACONIC_ALL_##n};       \
+    blocking(&MPI_##Name, given, code);            \
+  }
+#define LACONIC_FORTRAN_NONBLOCKING(symbol, Name, n)                  \
+  void symbol(LACONIC_GIVEN_##n, MPI_Fint* request, MPI_Fint* code) { \
+    void* const given[] = {LACONIC_ALL_##n};                          \
+    nonblocking(&MPI_##Name, given, request, code);                   \
+  }
+/// n: parameters of the blocking C function.
+#define LACONIC_FORTRAN(Name, name, n)                    \
+  LACONIC_FORTRAN_BLOCKING(mpi_##name##_, Name, n)        \
+  LACONIC_FORTRAN_BLOCKING(ompi_##name##_f, Name, n)      \
+  LACONIC_FORTRAN_NONBLOCKING(mpi_i##name##_, I##name, n) \
+  LACONIC_FORTRAN_NONBLOCKING(ompi_i##name##_f, I##name, n)
+
+// NOLINTBEGIN(readability-identifier-naming)
+LACONIC_FORTRAN(Allreduce, allreduce, 6)
+LACONIC_FORTRAN(Reduce, reduce, 7)
+LACONIC_FORTRAN(Reduce_scatter, reduce_scatter, 6)
+LACONIC_FORTRAN(Reduce_scatter_block, reduce_scatter_block, 6)
+LACONIC_FORTRAN(Bcast, bcast, 5)
+LACONIC_FORTRAN(Scatter, scatter, 8)
+LACONIC_FORTRAN(Scatterv, scatterv, 9)
+LACONIC_FORTRAN(Gather, gather, 8)
+LACONIC_FORTRAN(Gatherv, gatherv, 9)
+LACONIC_FORTRAN(Allgather, allgather, 7)
+LACONIC_FORTRAN(Allgatherv, allgatherv, 8)
+LACONIC_FORTRAN(Alltoall, alltoall, 7)
+LACONIC_FORTRAN(Alltoallv, alltoallv, 9)
+
+#define LACONIC_FORTRAN_BOTH(name, parameters, ...) \
+  void mpi_##name##_ parameters { __VA_ARGS__ }     \
+  void ompi_##name##_f parameters { __VA_ARGS__ }
+
+LACONIC_FORTRAN_BOTH(init, (MPI_Fint * code), set(code, MPI_Init(nullptr, nullptr));)
+LACONIC_FORTRAN_BOTH(init_thread, (const MPI_Fint* required, MPI_Fint* provided, MPI_Fint* code),
+                     set(code, MPI_Init_thread(nullptr, nullptr, *required, provided));)
+LACONIC_FORTRAN_BOTH(query_thread, (MPI_Fint * provided, MPI_Fint* code), set(code, MPI_Query_thread(provided));)
+LACONIC_FORTRAN_BOTH(finalize, (MPI_Fint * code), set(code, MPI_Finalize());)
+LACONIC_FORTRAN_BOTH(comm_free, (MPI_Fint * comm, MPI_Fint* code), MPI_Comm c = PMPI_Comm_f2c(*comm);
+                     set(code, MPI_Comm_free(&c)); *comm = PMPI_Comm_c2f(c);)
+LACONIC_FORTRAN_BOTH(comm_disconnect, (MPI_Fint * comm, MPI_Fint* code), MPI_Comm c = PMPI_Comm_f2c(*comm);
+                     set(code, MPI_Comm_disconnect(&c)); *comm = PMPI_Comm_c2f(c);)
+// NOLINTEND(readability-identifier-naming)
+
+}  // extern "C"
+
+#endif

@@ -1,0 +1,75 @@
+// Where a program begins and ends with MPI, and ends with a communicator.
+#include <mpi.h>
+
+#include <algorithm>
+#include <string>
+
+#include "preload/mpi/next.h"
+#include "preload/mpi/process.h"
+#include "preload/mpi/runtime.h"
+
+extern "C" void laconic_label(const char* label);
+
+using laconic::preload::next;
+using laconic::preload::Runtime;
+
+namespace {
+
+// What the program asked for, where it got more.
+int asked_level = -1;
+
+int initialize(int* argc, char*** argv, int required, int* provided) {
+  static const auto mpi = next<decltype(&PMPI_Init_thread)>("MPI_Init_thread");
+  int got = MPI_THREAD_SINGLE;
+  if (laconic::preload::is_foreign_mpi()) return mpi(argc, argv, required, provided != nullptr ? provided : &got);
+  const bool raise = required < MPI_THREAD_MULTIPLE && laconic::preload::may_raise_thread_level();
+  const int code = mpi(argc, argv, raise ? MPI_THREAD_MULTIPLE : required, &got);
+  if (code != MPI_SUCCESS) return code;
+  asked_level = std::min(required, got);
+  if (provided != nullptr) *provided = asked_level;
+  Runtime::start();
+  return code;
+}
+
+}  // namespace
+
+extern "C" {
+
+int MPI_Init(int* argc, char*** argv) { return initialize(argc, argv, MPI_THREAD_SINGLE, nullptr); }
+
+int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  return initialize(argc, argv, required, provided);
+}
+
+int MPI_Query_thread(int* provided) {
+  static const auto mpi = next<decltype(&PMPI_Query_thread)>("MPI_Query_thread");
+  if (asked_level < 0) return mpi(provided);
+  *provided = asked_level;
+  return MPI_SUCCESS;
+}
+
+int MPI_Finalize(void) {
+  static const auto mpi = next<decltype(&PMPI_Finalize)>("MPI_Finalize");
+  Runtime::stop();
+  return mpi();
+}
+
+int MPI_Comm_free(MPI_Comm* comm) {
+  static const auto mpi = next<decltype(&PMPI_Comm_free)>("MPI_Comm_free");
+  if (Runtime::get() != nullptr && *comm != MPI_COMM_NULL) Runtime::get()->take_group(*comm);
+  return mpi(comm);
+}
+
+int MPI_Comm_disconnect(MPI_Comm* comm) {
+  static const auto mpi = next<decltype(&PMPI_Comm_disconnect)>("MPI_Comm_disconnect");
+  if (Runtime::get() != nullptr && *comm != MPI_COMM_NULL) Runtime::get()->take_group(*comm);
+  return mpi(comm);
+}
+
+/// For programs that know of Laconic (declare it weak): the calls of this thread have this label from now on; null:
+/// that of their call site again.
+void laconic_label(const char* label) {
+  laconic::preload::label_of_thread() = label == nullptr ? std::string() : std::string(label);
+}
+
+}  // extern "C"

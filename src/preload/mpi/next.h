@@ -1,0 +1,14 @@
+// The function that a call would have met without Laconic: another tool's wrapper, or MPI's own.
+#pragma once
+
+#include <dlfcn.h>
+
+namespace laconic::preload {
+
+/// Of the same name, behind this library. Every MPI library has those that are asked for here.
+template <typename Function>
+Function next(const char* name) {
+  return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace laconic::preload

@@ -1,0 +1,92 @@
+// MPI_Iallreduce and the other non-blocking collectives; the persistent ones; and what starts and frees those.
+#include <mpi.h>
+
+#include "preload/mpi/next.h"
+#include "preload/mpi/serve.h"
+
+using laconic::Collective;
+using laconic::preload::all_blocks;
+using laconic::preload::Call;
+using laconic::preload::Group;
+using laconic::preload::group_for;
+using laconic::preload::one_block;
+using laconic::preload::plain_call;
+using laconic::preload::Runtime;
+using laconic::preload::worth_a_look;
+
+// A thread of Laconic's makes the call, where it turns out not to be served by MPI's blocking function.
+#define LACONIC_NONBLOCKING(name, pmpi_name, pmpi_blocking, parameters, arguments, call_)                            \
+  extern "C" int name(parameters, MPI_Request* request) {                                                            \
+    static const auto mpi = laconic::preload::next<decltype(&pmpi_name)>(#name);                                     \
+    Call call = call_;                                                                                               \
+    call.from = __builtin_return_address(0);                                                                         \
+    if (!worth_a_look(call) || !Runtime::get()->has_threads()) return mpi(arguments, request);                       \
+    Group* const group = group_for(call);                                                                            \
+    if (group == nullptr) return mpi(arguments, request);                                                            \
+    return laconic::preload::begin(*Runtime::get(), *group, call, plain_call(&pmpi_blocking, std::tuple{arguments}), \
+                                   request);                                                                         \
+  }
+
+#define LACONIC_PERSISTENT(name, pmpi_name, pmpi_blocking, parameters, arguments, call_)                               \
+  extern "C" int name(parameters, MPI_Info info, MPI_Request* request) {                                               \
+    static const auto mpi = laconic::preload::next<decltype(&pmpi_name)>(#name);                                       \
+    Call call = call_;                                                                                                 \
+    call.from = __builtin_return_address(0);                                                                           \
+    if (!worth_a_look(call) || !Runtime::get()->has_threads()) return mpi(arguments, info, request);                   \
+    Group* const group = group_for(call);                                                                              \
+    if (group == nullptr) return mpi(arguments, info, request);                                                        \
+    return laconic::preload::make_persistent(*Runtime::get(), call, plain_call(&pmpi_blocking, std::tuple{arguments}), \
+                                             request);                                                                 \
+  }
+
+#define COUNT int
+#define DISPLACEMENT int
+#define LACONIC_COLLECTIVE(Name, name, parameters, arguments, call)                                              \
+  LACONIC_NONBLOCKING(MPI_I##name, PMPI_I##name, PMPI_##Name, LACONIC_LIST(parameters), LACONIC_LIST(arguments), \
+                      LACONIC_LIST(call))
+#include "preload/mpi/collectives.def"
+
+#if MPI_VERSION >= 4
+#define LACONIC_COLLECTIVE(Name, name, parameters, arguments, call)                                \
+  LACONIC_PERSISTENT(MPI_##Name##_init, PMPI_##Name##_init, PMPI_##Name, LACONIC_LIST(parameters), \
+                     LACONIC_LIST(arguments), LACONIC_LIST(call))
+#include "preload/mpi/collectives.def"
+#undef COUNT
+#undef DISPLACEMENT
+
+#define COUNT MPI_Count
+#define DISPLACEMENT MPI_Aint
+#define LACONIC_COLLECTIVE(Name, name, parameters, arguments, call)                                 \
+  LACONIC_NONBLOCKING(MPI_I##name##_c, PMPI_I##name##_c, PMPI_##Name##_c, LACONIC_LIST(parameters), \
+                      LACONIC_LIST(arguments), LACONIC_LIST(call))
+#include "preload/mpi/collectives.def"
+#define LACONIC_COLLECTIVE(Name, name, parameters, arguments, call)                                        \
+  LACONIC_PERSISTENT(MPI_##Name##_init_c, PMPI_##Name##_init_c, PMPI_##Name##_c, LACONIC_LIST(parameters), \
+                     LACONIC_LIST(arguments), LACONIC_LIST(call))
+#include "preload/mpi/collectives.def"
+#endif
+
+extern "C" {
+
+int MPI_Start(MPI_Request* request) {
+  static const auto mpi = laconic::preload::next<decltype(&PMPI_Start)>("MPI_Start");
+  return laconic::preload::start_persistent(request, mpi);
+}
+
+int MPI_Startall(int count, MPI_Request requests[]) {
+  static const auto mpi = laconic::preload::next<decltype(&PMPI_Startall)>("MPI_Startall");
+  if (!laconic::preload::has_persistent()) return mpi(count, requests);
+  for (int i = 0; i < count; ++i) {
+    const int code = laconic::preload::start_persistent(requests + i, &PMPI_Start);
+    if (code != MPI_SUCCESS) return code;
+  }
+  return MPI_SUCCESS;
+}
+
+int MPI_Request_free(MPI_Request* request) {
+  static const auto mpi = laconic::preload::next<decltype(&PMPI_Request_free)>("MPI_Request_free");
+  laconic::preload::forget_persistent(*request);
+  return mpi(request);
+}
+
+}  // extern "C"

@@ -1,0 +1,135 @@
+#include "preload/mpi/presence.h"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "transport/timeout.h"
+
+namespace laconic::preload {
+namespace {
+
+// Some launchers cut such texts at blanks, some at 256 characters.
+constexpr std::size_t longest_text = 200;
+constexpr std::string_view yes = "yes";
+
+std::string encoded(std::string_view text) {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string out;
+  for (const char c : text.substr(0, longest_text / 2)) {
+    out += digits[static_cast<unsigned char>(c) >> 4];
+    out += digits[static_cast<unsigned char>(c) & 15];
+  }
+  return out;
+}
+
+std::string decoded(const std::string& text) {
+  std::string out;
+  for (std::size_t i = 0; i + 1 < text.size(); i += 2)
+    out += static_cast<char>(std::strtol(text.substr(i, 2).c_str(), nullptr, 16));
+  return out;
+}
+
+/// One launcher may run several programs.
+std::string key_of(const std::string& what) {
+  for (const char* job : {"PMIX_NAMESPACE", "PMI_JOBID"}) {
+    const char* const id = std::getenv(job);  // NOLINT(concurrency-mt-unsafe): nothing here changes the environment
+    if (id != nullptr) return "laconic-" + encoded(id) + "-" + what;
+  }
+  return "laconic-" + what;
+}
+
+/// What goes wrong here is an answer, not the end of the program.
+class ErrorsReturn {
+ public:
+  ErrorsReturn() {
+    for (std::size_t i = 0; i < 2; ++i) {
+      PMPI_Comm_get_errhandler(comms_[i], &before_[i]);
+      PMPI_Comm_set_errhandler(comms_[i], MPI_ERRORS_RETURN);
+    }
+  }
+  ErrorsReturn(const ErrorsReturn&) = delete;
+  ErrorsReturn& operator=(const ErrorsReturn&) = delete;
+  ~ErrorsReturn() {
+    for (std::size_t i = 0; i < 2; ++i) {
+      PMPI_Comm_set_errhandler(comms_[i], before_[i]);
+      PMPI_Errhandler_free(&before_[i]);
+    }
+  }
+
+ private:
+  MPI_Comm comms_[2] = {MPI_COMM_WORLD, MPI_COMM_SELF};
+  MPI_Errhandler before_[2] = {MPI_ERRHANDLER_NULL, MPI_ERRHANDLER_NULL};
+};
+
+bool publish(const std::string& what, std::string_view text) {
+  return PMPI_Publish_name(key_of(what).c_str(), MPI_INFO_NULL, encoded(text).c_str()) == MPI_SUCCESS;
+}
+
+/// Nothing: nobody has published it in time.
+std::optional<std::string> look_up(const std::string& what, const Deadline& deadline) {
+  const std::string key = key_of(what);
+  std::vector<char> text(MPI_MAX_PORT_NAME + 1);
+  std::chrono::milliseconds nap{1};
+  while (PMPI_Lookup_name(key.c_str(), MPI_INFO_NULL, text.data()) != MPI_SUCCESS) {
+    if (deadline.passed()) return std::nullopt;
+    std::this_thread::sleep_for(nap);
+    nap = std::min(nap * 2, std::chrono::milliseconds{50});
+  }
+  return decoded(text.data());
+}
+
+/// On rank 0: what keeps the ranks from agreeing; empty if nothing does.
+std::string judge(const std::string& wishes, int size, const Deadline& deadline) {
+  std::string absent;
+  for (int r = 1; r < size; ++r) {
+    const auto theirs = look_up(std::to_string(r), deadline);
+    if (!theirs) {
+      absent += (absent.empty() ? "" : ", ") + std::to_string(r);
+    } else if (*theirs != wishes.substr(0, longest_text / 2)) {
+      return "rank 0 has " + wishes + ", rank " + std::to_string(r) + " has " + *theirs;
+    }
+  }
+  return absent.empty() ? "" : "it is not loaded in rank " + absent;
+}
+
+/// Whether no lower rank is here: then this one speaks for all.
+bool is_first(int rank) {
+  const Deadline now(1e-9);
+  for (int r = 1; r < rank; ++r) {
+    if (look_up(std::to_string(r), now)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Presence agree_on_presence(const std::string& wishes, double timeout) {
+  int rank = 0, size = 1;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &size);
+  const ErrorsReturn errors_return;
+  const Deadline deadline(timeout);
+  if (rank == 0) {
+    const std::string why_not = judge(wishes, size, deadline);
+    // Stays until the program ends: nobody says when the last rank has read it.
+    if (!publish("verdict", why_not.empty() ? yes : "no"))
+      return {false, "the launcher has no MPI_Publish_name, by which ranks would find each other"};
+    return {why_not.empty(), why_not};
+  }
+  publish(std::to_string(rank), wishes);
+  // Rank 0 may wait as long for the last of the others, before it says so.
+  const auto verdict = look_up("verdict", Deadline(2 * timeout));
+  Presence result{verdict == yes, ""};
+  if (!verdict && is_first(rank)) result.why_not = "it is not loaded in rank 0";
+  PMPI_Unpublish_name(key_of(std::to_string(rank)).c_str(), MPI_INFO_NULL, encoded(wishes).c_str());
+  return result;
+}
+
+}  // namespace laconic::preload

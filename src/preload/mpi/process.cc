@@ -1,0 +1,149 @@
+#include "preload/mpi/process.h"
+
+#include <link.h>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+#include "core/config.h"
+#include "core/error.h"
+
+namespace laconic::preload {
+namespace {
+
+constexpr std::string_view own_name = "liblaconic-mpi.so";
+
+/// The files of MPI libraries, by what they are called everywhere.
+constexpr std::array<std::string_view, 4> mpi_files{"libmpi.so.40", "libmpi.so.12", "libmpich.so", "libmpi_abi.so"};
+
+bool is_mine(std::string_view file) {
+#if defined(OPEN_MPI)
+  return file.starts_with("libmpi.so.40");
+#elif defined(MPI_ABI)
+  return file.starts_with("libmpi_abi.so");
+#else
+  return file.starts_with("libmpi.so.12") || file.starts_with("libmpich.so");
+#endif
+}
+
+/// Called for each file that is loaded; keeps the first MPI library that is not the one this was built for.
+int look(dl_phdr_info* info, std::size_t, void* found) {
+  const std::string_view path = info->dlpi_name != nullptr ? info->dlpi_name : "";
+  const std::string_view file = path.substr(path.rfind('/') + 1);
+  for (const std::string_view mpi : mpi_files) {
+    if (file.starts_with(mpi) && !is_mine(file)) {
+      *static_cast<std::string*>(found) = path;
+      return 1;
+    }
+  }
+  return 0;
+}
+
+std::string foreign_mpi() {
+  std::string path;
+  ::dl_iterate_phdr(look, &path);
+  return path;
+}
+
+bool is_rank_0() {
+  for (const char* const variable : {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
+    const char* const rank = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here changes it
+    if (rank != nullptr) return std::strcmp(rank, "0") == 0;
+  }
+  return true;
+}
+
+void say_foreign(const std::string& path, const char* consequence) {
+  if (!is_rank_0()) return;
+  std::fprintf(stderr, "laconic: this program's MPI is %s, for which another %s was built (laconic run picks it); %s\n",
+               path.c_str(), own_name.data(), consequence);
+}
+
+#if !defined(OPEN_MPI) && !defined(MPI_ABI)
+/// Handles are ints here and pointers elsewhere: what the program passes to this library's functions would be cut in
+/// half. So the program begins again without it.
+__attribute__((constructor)) void leave_foreign_program(int, char** argv, char** envp) {
+  const std::string path = foreign_mpi();
+  if (path.empty() || argv == nullptr) return;
+  std::string preload;
+  for (char** e = envp; *e != nullptr; ++e) {
+    const std::string_view entry = *e;
+    if (!entry.starts_with("LD_PRELOAD=")) continue;
+    // Without the words that name this library.
+    std::string_view words = entry.substr(entry.find('=') + 1);
+    while (!words.empty()) {
+      const std::size_t end = std::min(words.find_first_of(": "), words.size());
+      const std::string_view word = words.substr(0, end);
+      if (!word.empty() && word.find(own_name) == std::string_view::npos)
+        preload.append(preload.empty() ? "" : ":").append(word);
+      words.remove_prefix(std::min(end + 1, words.size()));
+    }
+  }
+  say_foreign(path, "everything is left to MPI");
+  ::setenv("LD_PRELOAD", preload.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): no thread has begun
+  ::execv("/proc/self/exe", argv);
+}
+#endif
+
+#ifndef OPEN_MPI
+std::string content_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// The parent of a process, from /proc/PID/stat: "pid (name) state parent ..."; 0 if there is none.
+int parent_of(int pid) {
+  const std::string stat = content_of("/proc/" + std::to_string(pid) + "/stat");
+  const std::size_t name_end = stat.rfind(')');
+  return name_end == std::string::npos ? 0 : std::atoi(stat.c_str() + std::min(name_end + 4, stat.size()));
+}
+
+bool is_launcher(int pid) {
+  const std::string name = content_of("/proc/" + std::to_string(pid) + "/comm");
+  for (const char* const launcher : {"hydra", "mpiexec", "mpirun", "orted", "prte", "srun", "slurmstepd"}) {
+    if (name.rfind(launcher, 0) == 0) return true;
+  }
+  return false;
+}
+
+bool launcher_has_me() {
+  for (int pid = ::getppid(); pid > 1; pid = parent_of(pid)) {
+    if (is_launcher(pid))
+      return content_of("/proc/" + std::to_string(pid) + "/environ").find(own_name) != std::string::npos;
+  }
+  return false;
+}
+#endif
+
+}  // namespace
+
+bool is_foreign_mpi() {
+  const std::string path = foreign_mpi();
+  if (path.empty()) return false;
+  say_foreign(path, "everything is left to MPI");
+  return true;
+}
+
+bool may_raise_thread_level() {
+  Switch wish = Switch::automatic;
+  try {
+    wish = Config::from_environment().nonblocking;
+  } catch (const Error&) {  // Runtime::start() will say what is wrong
+    return false;
+  }
+#ifdef OPEN_MPI
+  return wish != Switch::off;
+#else
+  return wish == Switch::on || (wish == Switch::automatic && launcher_has_me());
+#endif
+}
+
+}  // namespace laconic::preload

@@ -1,0 +1,15 @@
+// What can be known of the program before MPI has been initialised.
+#pragma once
+
+namespace laconic::preload {
+
+/// Whether the program uses another MPI library than the one that this library was built for: handles and constants
+/// differ, so nothing can be served. Says so once, on standard error of rank 0.
+bool is_foreign_mpi();
+
+/// Whether MPI may be asked to let several threads in although the program did not: calls in the background need it.
+/// MPICH hangs where ranks do not have the same level, so there only what started all ranks alike, a launcher with this
+/// library in its environment, is reason enough. LACONIC_NONBLOCKING decides otherwise.
+bool may_raise_thread_level();
+
+}  // namespace laconic::preload

@@ -1,0 +1,194 @@
+#include "preload/mpi/requests.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "collective/cost.h"
+#include "collective/routing.h"
+#include "preload/mpi/datatypes.h"
+
+namespace laconic::preload {
+namespace {
+
+/// Messages to oneself say that a call is done.
+MPI_Comm bell = MPI_COMM_NULL;
+int tags = 32767;
+
+int next_tag() {
+  static std::atomic<unsigned> used{0};
+  return static_cast<int>(used.fetch_add(1, std::memory_order_relaxed) % static_cast<unsigned>(tags));
+}
+
+void ring(int tag) { PMPI_Send(nullptr, 0, MPI_BYTE, 0, tag, bell); }
+
+/// Derived datatypes of a call, kept although the program may free its own before the call is done.
+class KeptTypes {
+ public:
+  explicit KeptTypes(Call& call) {
+    keep(call.send.type, 0);
+    keep(call.recv.type, 1);
+  }
+  KeptTypes(const KeptTypes&) = delete;
+  KeptTypes& operator=(const KeptTypes&) = delete;
+  ~KeptTypes() {
+    for (MPI_Datatype& t : kept_) {
+      if (t != MPI_DATATYPE_NULL) PMPI_Type_free(&t);
+    }
+  }
+
+ private:
+  void keep(MPI_Datatype& type, std::size_t i) {
+    if (type == MPI_DATATYPE_NULL || info_of(type).predefined || !info_of(type).base) return;
+    PMPI_Type_dup(type, &kept_[i]);
+    type = kept_[i];
+  }
+  MPI_Datatype kept_[2] = {MPI_DATATYPE_NULL, MPI_DATATYPE_NULL};
+};
+
+/// Seconds that the model gives MPI's own call; 0 where nothing has been measured yet.
+double plain_estimate(const Call& call, const Shape& shape, Communicator& comm) {
+  Routing& routing = comm.routing();
+  if (!routing.calibrated()) return 0;
+  return plain_seconds({.collective = call.collective, .bytes = shape.bytes, .ranks = comm.size()},
+                       routing.costs().link);
+}
+
+/// Everything that a call in the background needs.
+struct Pending {
+  Pending(Call c, PlainCall p) : call(c), types(call), plain(std::move(p)), label(Runtime::get()->label_of(call)) {}
+  Call call;
+  KeptTypes types;
+  PlainCall plain;
+  std::string label;
+};
+
+void run_in_background(Runtime& runtime, const Pending& pending, Line* line, const std::string& why_none, int tag) {
+  if (line == nullptr) {
+    runtime.raise(pending.call.comm, why_none);
+  } else {
+    perform(runtime, *line, pending.call, pending.label, pending.plain);
+  }
+  ring(tag);
+}
+
+struct Persistent {
+  Persistent(Call call, PlainCall plain, int t) : pending(call, std::move(plain)), tag(t), line(call.comm) {}
+  Pending pending;
+  int tag;
+  BackgroundLine line;
+};
+
+std::mutex persistent_mutex;  // NOLINT(cert-err58-cpp)
+/// In the order in which they were made.
+std::vector<std::pair<MPI_Request, std::unique_ptr<Persistent>>> persistents;  // NOLINT(cert-err58-cpp)
+std::atomic<int> persistent_count{0};
+
+auto find_persistent(MPI_Request request) {
+  return std::find_if(persistents.begin(), persistents.end(), [&](const auto& p) { return p.first == request; });
+}
+
+}  // namespace
+
+int perform(Runtime& runtime, Line& line, const Call& call, const std::string& label, const PlainCall& plain) noexcept {
+  try {
+    Communicator& comm = line.comm();
+    const std::optional<Shape> shape = call.irregular ? line.agree(call) : shape_of(call, comm.rank(), comm.size());
+    const Rule* const rule =
+        shape ? runtime.rule_for(call.collective, *shape, line.name(), comm.size(), label) : nullptr;
+    if (rule == nullptr) return plain(line.mpi());
+    const Options options = options_under(*rule, runtime.config());
+    const Report report = make(call, *shape, comm, options);
+    runtime.tally().add(call.collective, shape->bytes, report, plain_estimate(call, *shape, comm));
+    return MPI_SUCCESS;
+  } catch (const std::exception& e) {
+    return runtime.raise(call.comm, e.what());
+  }
+}
+
+int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& plain) noexcept {
+  try {
+    return perform(runtime, group.foreground(), call, runtime.label_of(call), plain);
+  } catch (const std::exception& e) {
+    return runtime.raise(call.comm, e.what());
+  }
+}
+
+int begin(Runtime& runtime, Group& group, Call call, PlainCall plain, MPI_Request* request) noexcept {
+  try {
+    const auto pending = std::make_shared<Pending>(call, std::move(plain));
+    BackgroundLine& line = group.background();
+    const int tag = next_tag();
+    const int code = PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, tag, bell, request);
+    if (code != MPI_SUCCESS) return code;
+    line.submit([&runtime, pending, tag](Line* on, const std::string& why_none) {
+      run_in_background(runtime, *pending, on, why_none, tag);
+    });
+    return MPI_SUCCESS;
+  } catch (const std::exception& e) {
+    return runtime.raise(call.comm, e.what());
+  }
+}
+
+int make_persistent(Runtime& runtime, Call call, PlainCall plain, MPI_Request* request) noexcept {
+  try {
+    const int tag = next_tag();
+    auto made = std::make_unique<Persistent>(call, std::move(plain), tag);
+    const int code = PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, tag, bell, request);
+    if (code != MPI_SUCCESS) return code;
+    const std::lock_guard lock(persistent_mutex);
+    persistents.emplace_back(*request, std::move(made));
+    ++persistent_count;
+    return MPI_SUCCESS;
+  } catch (const std::exception& e) {
+    return runtime.raise(call.comm, e.what());
+  }
+}
+
+bool has_persistent() { return persistent_count != 0; }
+
+int start_persistent(MPI_Request* request, int (*start)(MPI_Request*)) {
+  Persistent* ours = nullptr;
+  if (persistent_count != 0 && Runtime::get() != nullptr) {
+    const std::lock_guard lock(persistent_mutex);
+    const auto at = find_persistent(*request);
+    if (at != persistents.end()) ours = at->second.get();
+  }
+  const int code = start(request);
+  if (code != MPI_SUCCESS || ours == nullptr) return code;
+  ours->line.submit([ours](Line* on, const std::string& why_none) {
+    run_in_background(*Runtime::get(), ours->pending, on, why_none, ours->tag);
+  });
+  return MPI_SUCCESS;
+}
+
+void forget_persistent(MPI_Request request) {
+  if (persistent_count == 0) return;
+  std::unique_ptr<Persistent> ours;  // ends without the lock: it waits
+  const std::lock_guard lock(persistent_mutex);
+  const auto at = find_persistent(request);
+  if (at == persistents.end()) return;
+  ours = std::move(at->second);
+  persistents.erase(at);
+  --persistent_count;
+}
+
+void prepare_requests() {
+  PMPI_Comm_dup(MPI_COMM_SELF, &bell);
+  int* most = nullptr;
+  int found = 0;
+  PMPI_Comm_get_attr(bell, MPI_TAG_UB, static_cast<void*>(&most), &found);
+  if (found != 0) tags = std::max(1, *most);
+}
+
+void release_requests() {
+  while (!persistents.empty()) persistents.erase(persistents.begin());
+  persistent_count = 0;
+  PMPI_Comm_free(&bell);
+}
+
+}  // namespace laconic::preload

@@ -1,0 +1,38 @@
+// Non-blocking and persistent calls behind requests of MPI's own: a receive from this very rank, which a thread of
+// Laconic's answers when the call is done. The program's MPI_Wait and MPI_Test need not know.
+#pragma once
+
+#include <mpi.h>
+
+#include <functional>
+
+#include "preload/mpi/call.h"
+#include "preload/mpi/runtime.h"
+
+namespace laconic::preload {
+
+/// The call as MPI itself would make it, blocking, over another communicator of the same ranks.
+using PlainCall = std::function<int(MPI_Comm)>;
+
+/// One call over a line: decides about it, makes it, counts it. Returns MPI's code. Never throws.
+int perform(Runtime& runtime, Line& line, const Call& call, const std::string& label, const PlainCall& plain) noexcept;
+/// Over the communicator's own line, now.
+int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& plain) noexcept;
+
+/// *request is complete when the call is done. Returns at once.
+int begin(Runtime& runtime, Group& group, Call call, PlainCall plain, MPI_Request* request) noexcept;
+
+/// *request is inactive; each MPI_Start begins the call.
+int make_persistent(Runtime& runtime, Call call, PlainCall plain, MPI_Request* request) noexcept;
+/// For MPI_Start: `start` starts the request, and if it is one of ours, the call begins.
+int start_persistent(MPI_Request* request, int (*start)(MPI_Request*));
+/// Whether there are any. Cheap.
+bool has_persistent();
+/// For MPI_Request_free: forgets it, if it is one of ours.
+void forget_persistent(MPI_Request request);
+
+void prepare_requests();
+/// Waits for what is under way.
+void release_requests();
+
+}  // namespace laconic::preload

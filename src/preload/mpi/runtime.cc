@@ -1,0 +1,264 @@
+#include "preload/mpi/runtime.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <fstream>
+
+#include "core/error.h"
+#include "preload/mpi/datatypes.h"
+#include "preload/mpi/presence.h"
+#include "preload/mpi/requests.h"
+
+namespace laconic::preload {
+namespace {
+
+constexpr double longest_presence_wait = 10;
+
+/// A warning is asked for by nobody; a program that silently runs without what it was started with is worse.
+void warn(const std::string& what) noexcept { std::fprintf(stderr, "laconic: %s\n", what.c_str()); }
+
+std::uint32_t digest(const std::string& text) {
+  std::uint32_t hash = 2166136261U;  // FNV-1a: only to be different where texts are
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  return hash;
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+int world_rank() {
+  int rank = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+int world_size() {
+  int size = 1;
+  PMPI_Comm_size(MPI_COMM_WORLD, &size);
+  return size;
+}
+
+bool was_spawned() {
+  MPI_Comm parent = MPI_COMM_NULL;
+  PMPI_Comm_get_parent(&parent);
+  return parent != MPI_COMM_NULL;
+}
+
+}  // namespace
+
+Runtime* Runtime::active_ = nullptr;
+
+Runtime::Runtime(const Config& config)
+    : config_(config), policy_(policy_of(config)), least_bytes_(policy_.least_bytes()) {}
+
+/// All that ranks must have in common, as short as a launcher wants it.
+std::string Runtime::wishes() const {
+  std::string text =
+      std::string("v") + LACONIC_VERSION + " bound " + (config_.bound ? config_.bound->to_string() : "none");
+  if (!config_.policy.empty()) {
+    char hash[16];
+    std::snprintf(hash, sizeof hash, " %08x", digest(text_of(config_.policy)));
+    const std::size_t slash = config_.policy.rfind('/');
+    const std::string name = slash == std::string::npos ? config_.policy : config_.policy.substr(slash + 1);
+    text += " policy " + name.substr(0, 24) + hash;
+  }
+  text += std::string(" mode ") + std::string(name_of(config_.mode));
+  if (config_.verify) text += " verify";
+  if (!config_.report.empty()) text += " report";
+  return text;
+}
+
+void Runtime::start() noexcept {
+  try {
+    if (active_ != nullptr || world_size() < 2 || was_spawned()) return;
+    std::unique_ptr<Runtime> made;
+    std::string wishes;
+    try {
+      const Config config = Config::from_environment();
+      config.apply_log();
+      set_log_name("rank " + std::to_string(world_rank()));
+      made.reset(new Runtime(config));
+      wishes = made->wishes();
+    } catch (const Error& e) {
+      wishes = std::string("a mistake: ") + e.what();
+      if (world_rank() == 0) warn(std::string(e.what()) + "; everything is left to MPI");
+    }
+    const double timeout = made && made->config_.timeout_seconds > 0
+                               ? std::min(made->config_.timeout_seconds, longest_presence_wait)
+                               : longest_presence_wait;
+    const Presence presence = agree_on_presence(wishes, timeout);
+    if (!presence.agreed) {
+      if (!presence.why_not.empty()) warn(presence.why_not + "; everything is left to MPI");
+      return;
+    }
+    if (!made) return;
+    int level = MPI_THREAD_SINGLE;
+    PMPI_Query_thread(&level);
+    int threads = level >= MPI_THREAD_MULTIPLE ? 1 : 0;
+    PMPI_Allreduce(MPI_IN_PLACE, &threads, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    made->has_threads_ = threads != 0;
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &made->keyval_, nullptr);
+    PMPI_Add_error_class(&made->error_class_);
+    prepare_datatypes();
+    prepare_requests();
+    active_ = made.release();
+  } catch (const std::exception& e) {
+    warn(e.what());
+  }
+}
+
+void Runtime::stop() noexcept {
+  if (active_ == nullptr) return;
+  const std::unique_ptr<Runtime> ending(active_);
+  try {
+    while (!ending->groups_.empty()) ending->groups_.erase(ending->groups_.begin());
+    release_requests();
+    ending->report();
+    release_datatypes();
+    PMPI_Comm_free_keyval(&ending->keyval_);
+  } catch (const std::exception& e) {
+    warn(e.what());
+  }
+  active_ = nullptr;
+}
+
+void Runtime::report() {
+  if (config_.report.empty()) return;
+  const std::vector<std::uint8_t> mine = tally_.pack();
+  int bytes = static_cast<int>(mine.size());
+  std::vector<int> sizes(static_cast<std::size_t>(world_size())), places(sizes.size());
+  PMPI_Gather(&bytes, 1, MPI_INT, sizes.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
+  int total = 0;
+  for (std::size_t r = 0; r < sizes.size(); ++r) {
+    places[r] = total;
+    total += sizes[r];
+  }
+  std::vector<std::uint8_t> all(static_cast<std::size_t>(world_rank() == 0 ? total : 0));
+  PMPI_Gatherv(mine.data(), bytes, MPI_BYTE, all.data(), sizes.data(), places.data(), MPI_BYTE, 0, MPI_COMM_WORLD);
+  if (world_rank() != 0) return;
+  for (std::size_t r = 1; r < sizes.size(); ++r) {
+    const auto* const first = all.data() + places[r];
+    tally_.merge({first, first + sizes[r]});
+  }
+  const std::string about = (config_.bound ? "bound " + config_.bound->to_string() : std::string("no bound")) +
+                            (config_.policy.empty() ? "" : ", policy " + config_.policy);
+  if (config_.report == "summary") {
+    std::fputs(tally_.to_text(world_size(), about).c_str(), stderr);
+    return;
+  }
+  std::ofstream out(config_.report);
+  out << tally_.to_json(world_size(), about);
+  if (!out.flush()) warn("the report cannot be written to '" + config_.report + "'");
+}
+
+bool Runtime::is_served(MPI_Comm comm) const {
+  int inter = 0, size = 1;
+  PMPI_Comm_test_inter(comm, &inter);
+  PMPI_Comm_size(comm, &size);
+  if (inter != 0 || size < 2) return false;
+  MPI_Group mine = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
+  PMPI_Comm_group(comm, &mine);
+  PMPI_Comm_group(MPI_COMM_WORLD, &world);
+  std::vector<int> ranks(static_cast<std::size_t>(size)), in_world(ranks.size());
+  for (int r = 0; r < size; ++r) ranks[static_cast<std::size_t>(r)] = r;
+  PMPI_Group_translate_ranks(mine, size, ranks.data(), world, in_world.data());
+  PMPI_Group_free(&mine);
+  PMPI_Group_free(&world);
+  return std::find(in_world.begin(), in_world.end(), MPI_UNDEFINED) == in_world.end();
+}
+
+Group* Runtime::group_of(MPI_Comm comm) {
+  if (comm == MPI_COMM_NULL) return nullptr;
+  static Group not_served(MPI_COMM_NULL, 0, 1);
+  void* kept = nullptr;
+  int found = 0;
+  PMPI_Comm_get_attr(comm, keyval_, static_cast<void*>(&kept), &found);
+  if (found != 0) return kept == &not_served ? nullptr : static_cast<Group*>(kept);
+  if (!is_served(comm)) {
+    PMPI_Comm_set_attr(comm, keyval_, &not_served);
+    return nullptr;
+  }
+  int rank = 0, size = 1;
+  PMPI_Comm_rank(comm, &rank);
+  PMPI_Comm_size(comm, &size);
+  auto made = std::make_unique<Group>(comm, rank, size);
+  Group* const group = made.get();
+  PMPI_Comm_set_attr(comm, keyval_, group);
+  const std::lock_guard lock(mutex_);
+  groups_.emplace_back(comm, std::move(made));
+  return group;
+}
+
+std::unique_ptr<Group> Runtime::take_group(MPI_Comm comm) {
+  const std::lock_guard lock(mutex_);
+  const auto at = std::find_if(groups_.begin(), groups_.end(), [&](const auto& g) { return g.first == comm; });
+  if (at == groups_.end()) return nullptr;
+  std::unique_ptr<Group> group = std::move(at->second);
+  groups_.erase(at);
+  PMPI_Comm_delete_attr(comm, keyval_);
+  return group;
+}
+
+const Rule* Runtime::rule_for(Collective collective, const Shape& shape, std::string_view communicator, int ranks,
+                              std::string_view label) {
+  const Rule* const rule = policy_.match({.collective = collective,
+                                          .dtype = shape.dtype,
+                                          .op = shape.op,
+                                          .bytes = shape.bytes,
+                                          .communicator = communicator,
+                                          .ranks = ranks,
+                                          .label = label});
+  if (rule == nullptr) {
+    tally_.pass("smaller than what a rule asks for, or its rule says off");
+    return nullptr;
+  }
+  if (shape.op != Op::none && is_float(shape.dtype) &&
+      options_under(*rule, config_).bound.kind == BoundKind::lossless) {
+    tally_.pass("reductions of floating-point numbers without a bound are MPI's own, to the last bit");
+    return nullptr;
+  }
+  return rule;
+}
+
+bool Runtime::may_serve(const Call& call, const Group& group) {
+  if (call.irregular) return true;
+  const std::optional<Shape> shape = shape_of(call, group.rank(), group.size());
+  if (!shape) return false;
+  return policy_.asks_for_names() || rule_for(call.collective, *shape, "", group.size(), label_of(call)) != nullptr;
+}
+
+std::string Runtime::label_of(const Call& call) const {
+  if (!policy_.asks_for_labels()) return {};
+  if (!label_of_thread().empty()) return label_of_thread();
+  Dl_info place{};
+  if (call.from == nullptr || ::dladdr(call.from, &place) == 0 || place.dli_fname == nullptr) return {};
+  if (place.dli_sname != nullptr) return place.dli_sname;
+  const std::string file = place.dli_fname;
+  char offset[32];
+  std::snprintf(offset, sizeof offset, "+0x%tx", static_cast<char*>(call.from) - static_cast<char*>(place.dli_fbase));
+  return file.substr(file.rfind('/') + 1) + offset;
+}
+
+int Runtime::raise(MPI_Comm comm, const std::string& what) const {
+  log(LogLevel::error, what);
+  int code = MPI_ERR_OTHER;
+  if (PMPI_Add_error_code(error_class_, &code) == MPI_SUCCESS) {
+    std::string text = "Laconic: " + what;
+    text.resize(std::min<std::size_t>(text.size(), MPI_MAX_ERROR_STRING - 1));
+    PMPI_Add_error_string(code, text.c_str());
+  }
+  PMPI_Comm_call_errhandler(comm, code);
+  return code;
+}
+
+std::string& label_of_thread() {
+  thread_local std::string label;
+  return label;
+}
+
+}  // namespace laconic::preload

@@ -1,0 +1,80 @@
+// What the drop-in library knows in a running program: begun by MPI_Init, ended by MPI_Finalize.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/config.h"
+#include "preload/mpi/group.h"
+#include "preload/policy.h"
+#include "preload/tally.h"
+
+namespace laconic::preload {
+
+class Runtime {
+ public:
+  /// Null before MPI_Init, after MPI_Finalize, and where nothing is served: one rank, a mistake in the environment,
+  /// ranks that lack Laconic. Cheap.
+  static Runtime* get() { return active_; }
+
+  /// After MPI has been initialised: agrees with the other ranks and, if all are of one mind, becomes active. Otherwise
+  /// one rank says on standard error why not. Never throws.
+  static void start() noexcept;
+  /// Collective, before MPI is finalised: waits for what is under way, writes the report if one was asked for.
+  static void stop() noexcept;
+
+  [[nodiscard]] const Config& config() const { return config_; }
+  [[nodiscard]] const Policy& policy() const { return policy_; }
+  /// Calls with smaller arrays are never served.
+  [[nodiscard]] std::uint64_t least_bytes() const { return least_bytes_; }
+  [[nodiscard]] Tally& tally() { return tally_; }
+
+  /// What Laconic keeps for a communicator. Local. Null for those that are not served: between two groups, of one rank,
+  /// with ranks of another program.
+  Group* group_of(MPI_Comm comm);
+  /// When the program has freed it (collective): what there was.
+  std::unique_ptr<Group> take_group(MPI_Comm comm);
+  /// Whether MPI lets several threads in, on all ranks: without that nothing can be done in the background.
+  [[nodiscard]] bool has_threads() const { return has_threads_; }
+
+  /// The rule under which a call is served; null, and counted: it is left to MPI.
+  const Rule* rule_for(Collective collective, const Shape& shape, std::string_view communicator, int ranks,
+                       std::string_view label);
+  /// What can be told without asking the other ranks: false if the call is certainly left to MPI.
+  bool may_serve(const Call& call, const Group& group);
+  /// For rules; empty where no rule looks at it. The name of the function that made the call, where its file tells,
+  /// else the file and the place in it: "libocean.so+0x1a2b".
+  [[nodiscard]] std::string label_of(const Call& call) const;
+
+  /// As MPI reports errors: calls the communicator's error handler with a code that says `what`; returns the code.
+  int raise(MPI_Comm comm, const std::string& what) const;
+
+ private:
+  explicit Runtime(const Config& config);
+  [[nodiscard]] bool is_served(MPI_Comm comm) const;
+  [[nodiscard]] std::string wishes() const;
+  void report();
+
+  static Runtime* active_;
+
+  Config config_;
+  Policy policy_;
+  std::uint64_t least_bytes_ = 0;
+  Tally tally_;
+  bool has_threads_ = false;
+  int keyval_ = MPI_KEYVAL_INVALID;  ///< of the attribute that is a communicator's Group
+  int error_class_ = MPI_ERR_OTHER;
+  std::mutex mutex_;
+  std::vector<std::pair<MPI_Comm, std::unique_ptr<Group>>> groups_;  ///< in the order in which they were made
+};
+
+/// What laconic_label() said last on this thread.
+std::string& label_of_thread();
+
+}  // namespace laconic::preload

@@ -1,0 +1,36 @@
+// What every intercepted collective does, whatever its form.
+#pragma once
+
+#include <mpi.h>
+
+#include <tuple>
+
+#include "preload/mpi/requests.h"
+#include "preload/mpi/runtime.h"
+
+namespace laconic::preload {
+
+/// False: the call is MPI's, and nobody needs to think about it.
+inline bool worth_a_look(const Call& call) {
+  const Runtime* const runtime = Runtime::get();
+  return runtime != nullptr && call.comm != MPI_COMM_NULL && bytes_at_a_glance(call) >= runtime->least_bytes();
+}
+
+/// The group of a call that may be served; null: it is MPI's.
+inline Group* group_for(const Call& call) {
+  Runtime& runtime = *Runtime::get();
+  Group* const group = runtime.group_of(call.comm);
+  return group != nullptr && runtime.may_serve(call, *group) ? group : nullptr;
+}
+
+/// function(arguments..., communicator): the plain call over another communicator than the one in the arguments, which
+/// comes last.
+template <typename Function, typename... Arguments>
+PlainCall plain_call(Function function, std::tuple<Arguments...> arguments) {
+  return [function, arguments](MPI_Comm comm) mutable {
+    std::get<sizeof...(Arguments) - 1>(arguments) = comm;
+    return std::apply(function, arguments);
+  };
+}
+
+}  // namespace laconic::preload

@@ -1,0 +1,94 @@
+#include "preload/policy.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "core/error.h"
+
+namespace laconic::preload {
+namespace {
+
+template <typename T>
+bool contains_or_any(const std::vector<T>& wanted, T value) {
+  return wanted.empty() || std::find(wanted.begin(), wanted.end(), value) != wanted.end();
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (in) text << in.rdbuf();
+  if (!in || !text) throw Error(Code::io, "LACONIC_POLICY names '" + path + "', which cannot be read");
+  return text.str();
+}
+
+}  // namespace
+
+bool matches_pattern(std::string_view pattern, std::string_view text) {
+  std::size_t p = 0, t = 0;
+  std::size_t star = std::string_view::npos, after_star = 0;  // the last * and where the text went on behind it
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      after_star = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++after_star;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+bool Rule::matches(const Situation& s) const {
+  return s.bytes >= min_bytes && s.bytes <= max_bytes && s.ranks >= min_ranks && s.ranks <= max_ranks &&
+         contains_or_any(collectives, s.collective) && contains_or_any(dtypes, s.dtype) && contains_or_any(ops, s.op) &&
+         (communicator.empty() || matches_pattern(communicator, s.communicator)) &&
+         (label.empty() || matches_pattern(label, s.label));
+}
+
+const Rule* Policy::match(const Situation& s) const {
+  const auto found = std::find_if(rules.begin(), rules.end(), [&](const Rule& r) { return r.matches(s); });
+  return found == rules.end() || found->off ? nullptr : &*found;
+}
+
+std::uint64_t Policy::least_bytes() const {
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (const Rule& r : rules) {
+    if (!r.off) least = std::min(least, r.min_bytes);
+  }
+  return least;
+}
+
+bool Policy::asks_for_names() const {
+  return std::any_of(rules.begin(), rules.end(), [](const Rule& r) { return !r.communicator.empty(); });
+}
+
+bool Policy::asks_for_labels() const {
+  return std::any_of(rules.begin(), rules.end(), [](const Rule& r) { return !r.label.empty(); });
+}
+
+Policy policy_of(const Config& config) {
+  Policy policy;
+  if (!config.policy.empty()) policy = parse_policy(read_file(config.policy), config.policy);
+  policy.source = config.policy.empty() ? "LACONIC_BOUND" : config.policy;
+  policy.rules.emplace_back();
+  return policy;
+}
+
+Options options_under(const Rule& rule, const Config& config) {
+  Options o;
+  o.bound = rule.bound.value_or(config.bound.value_or(Bound{}));
+  o.threads = config.threads;
+  o.codec = rule.codec;
+  o.mode = rule.mode.value_or(config.mode);
+  o.verify = config.verify;
+  return o;
+}
+
+}  // namespace laconic::preload

@@ -1,0 +1,93 @@
+// Which calls of an unmodified program are served, and how: the rules of a policy, the first that matches wins. Nothing
+// here knows MPI. The TOML form, with examples, is in docs/guide.md:
+//
+//   [[rule]]
+//   collective = ["allreduce", "reduce"]   # allreduce, reduce, reduce_scatter, bcast, scatter, gather, allgather,
+//                                          # alltoall, each with its v, block, non-blocking and persistent forms
+//   datatype = "f32"                       # f32, f64, f16, bf16, i32, i64, u32, u64; complex numbers are pairs
+//   op = "sum"                             # sum, min, max; movement has none
+//   min_size = "64KiB"                     # of the largest array of the call; 16 KiB where no rule says otherwise
+//   max_size = "1GiB"
+//   communicator = "ocean*"                # its name (MPI_Comm_set_name) when it was first used; * and ? match
+//   anything min_ranks = 4 max_ranks = 64 label = "solver*"                      # of the call site: the calling
+//   function's name, or "program+0x1a2b" where the
+//                                          # file has no names; or what laconic_label() said
+//   bound = "1e-3rel"                      # or "lossless"; without it LACONIC_BOUND holds, else lossless
+//   codec = "slice"
+//   mode = "auto"                          # auto, compressed, plain (counted and reported, not compressed), off
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collective/collective.h"
+#include "collective/options.h"
+#include "core/config.h"
+#include "core/dtype.h"
+#include "core/op.h"
+
+namespace laconic::preload {
+
+/// One call, as far as rules look at it. The same on every rank.
+struct Situation {
+  Collective collective = Collective::allreduce;
+  DType dtype = DType::f32;
+  Op op = Op::none;
+  std::uint64_t bytes = 0;  ///< of the largest array that any rank has in this call
+  std::string_view communicator{};
+  int ranks = 1;
+  std::string_view label{};
+};
+
+/// Calls with smaller arrays are left alone where no rule says otherwise.
+constexpr std::uint64_t default_min_bytes = std::uint64_t{16} << 10;
+
+struct Rule {
+  std::vector<Collective> collectives;  ///< empty: any; so are the next two
+  std::vector<DType> dtypes;
+  std::vector<Op> ops;
+  std::uint64_t min_bytes = default_min_bytes;
+  std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max();  ///< inclusive
+  std::string communicator;                                             ///< pattern; empty: any
+  int min_ranks = 2;
+  int max_ranks = std::numeric_limits<int>::max();
+  std::string label;  ///< pattern; empty: any
+  bool off = false;   ///< left to MPI untouched
+  std::optional<Bound> bound;
+  CodecId codec = CodecId::slice;
+  std::optional<Mode> mode;
+
+  [[nodiscard]] bool matches(const Situation& s) const;
+};
+
+struct Policy {
+  std::vector<Rule> rules;
+  std::string source;  ///< for messages: the file's name, or the variable that stood for it
+
+  /// Null: the call is left alone.
+  [[nodiscard]] const Rule* match(const Situation& s) const;
+  /// Smaller arrays match nothing, whatever else they are; the maximum where there are no rules.
+  [[nodiscard]] std::uint64_t least_bytes() const;
+  /// Whether any rule looks at the communicator's name.
+  [[nodiscard]] bool asks_for_names() const;
+  [[nodiscard]] bool asks_for_labels() const;
+};
+
+/// Throws Error(invalid_argument) whose text begins with "name:line:column: ". `name` is only for such texts.
+Policy parse_policy(std::string_view toml, const std::string& name);
+
+/// The file that LACONIC_POLICY names (Error(io) if it cannot be read), followed by the rule that everything else is
+/// under: served within LACONIC_BOUND, losslessly where there is none.
+Policy policy_of(const Config& config);
+
+/// How a call under this rule is made. What the rule leaves open is as `config` has it.
+Options options_under(const Rule& rule, const Config& config);
+
+/// Whether the pattern, in which * stands for any characters and ? for one, is the whole text.
+bool matches_pattern(std::string_view pattern, std::string_view text);
+
+}  // namespace laconic::preload

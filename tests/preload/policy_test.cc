@@ -1,0 +1,149 @@
+#include "preload/policy.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "core/error.h"
+
+namespace laconic::preload {
+namespace {
+
+/// What parse_policy says of a text that it refuses.
+std::string complaint(const std::string& toml) {
+  try {
+    parse_policy(toml, "p.toml");
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+constexpr std::uint64_t kib = 1024;
+
+TEST(Pattern, StarsAndQuestionMarks) {
+  EXPECT_TRUE(matches_pattern("", ""));
+  EXPECT_TRUE(matches_pattern("*", ""));
+  EXPECT_TRUE(matches_pattern("ocean*", "ocean_world"));
+  EXPECT_TRUE(matches_pattern("*a*b", "xaab"));
+  EXPECT_TRUE(matches_pattern("a?c", "abc"));
+  EXPECT_TRUE(matches_pattern("*aab*aab", "aaabxaaab"));
+  EXPECT_FALSE(matches_pattern("a?c", "ac"));
+  EXPECT_FALSE(matches_pattern("ocean", "ocean_world"));
+  EXPECT_FALSE(matches_pattern("*b", "abc"));
+  EXPECT_FALSE(matches_pattern("", "x"));
+}
+
+TEST(Policy, FirstRuleThatMatchesWins) {
+  const Policy p = parse_policy(R"(
+# not the control data
+[[rule]]
+collective = "bcast"
+mode = "off"
+
+[[rule]]
+collective = ["allreduce", "reduce"]
+datatype = ["f32", "float64"]
+op = "sum"
+min_size = "64KiB"
+max_size = "1GiB"
+communicator = "ocean*"
+min_ranks = 4
+max_ranks = 64
+label = "solve?"
+bound = "1e-3rel"
+codec = "slice"
+mode = "compressed"
+
+[[rule]]
+min_size = 100
+bound = "lossless"
+)",
+                                "p.toml");
+  ASSERT_EQ(p.rules.size(), 3U);
+  const Situation big{.collective = Collective::allreduce,
+                      .dtype = DType::f64,
+                      .op = Op::sum,
+                      .bytes = 64 * kib,
+                      .communicator = "ocean_north",
+                      .ranks = 4,
+                      .label = "solve1"};
+  EXPECT_EQ(p.match(big), &p.rules[1]);
+  EXPECT_EQ(p.rules[1].bound->to_string(), "0.001rel");
+  EXPECT_EQ(*p.rules[1].mode, Mode::compressed);
+  const auto changed = [&](auto change) {
+    Situation s = big;
+    change(s);
+    return p.match(s);
+  };
+  EXPECT_EQ(changed([](Situation& s) { s.collective = Collective::bcast; }), nullptr);
+  EXPECT_EQ(changed([](Situation& s) { s.bytes = 64 * kib - 1; }), &p.rules[2]);
+  EXPECT_EQ(changed([](Situation& s) { s.bytes = (kib << 20) + 1; }), &p.rules[2]);
+  EXPECT_EQ(changed([](Situation& s) { s.bytes = kib << 20; }), &p.rules[1]);
+  EXPECT_EQ(changed([](Situation& s) { s.dtype = DType::i32; }), &p.rules[2]);
+  EXPECT_EQ(changed([](Situation& s) { s.op = Op::min; }), &p.rules[2]);
+  EXPECT_EQ(changed([](Situation& s) { s.ranks = 3; }), &p.rules[2]);
+  EXPECT_EQ(changed([](Situation& s) { s.ranks = 65; }), &p.rules[2]);
+  EXPECT_EQ(changed([](Situation& s) { s.communicator = "atmosphere"; }), &p.rules[2]);
+  EXPECT_EQ(changed([](Situation& s) { s.label = "solve"; }), &p.rules[2]);
+  EXPECT_EQ(changed([](Situation& s) { s.bytes = 99; }), nullptr);
+  EXPECT_EQ(p.least_bytes(), 100U);
+  EXPECT_TRUE(p.asks_for_names());
+  EXPECT_TRUE(p.asks_for_labels());
+}
+
+TEST(Policy, SmallCallsAreLeftAloneUnlessARuleSaysOtherwise) {
+  const Policy p = parse_policy("[[rule]]\nbound = '1e-3'\n", "p.toml");
+  EXPECT_EQ(p.match({.bytes = default_min_bytes - 1, .ranks = 2}), nullptr);
+  EXPECT_EQ(p.match({.bytes = default_min_bytes, .ranks = 2}), &p.rules[0]);
+  EXPECT_FALSE(p.asks_for_names());
+  EXPECT_EQ(Policy{}.least_bytes(), std::numeric_limits<std::uint64_t>::max());
+}
+
+TEST(Policy, MistakesNameTheLine) {
+  EXPECT_EQ(complaint("[[rule]]\nbound = \"1e-3\"\n"), "accepted");
+  EXPECT_EQ(complaint("[[rule]]\n\nbund = \"1e-3\"\n").substr(0, 32), "p.toml:3:1: 'bund' is no member ");
+  EXPECT_EQ(complaint("[[rule]]\nbound = \"much\"\n").substr(0, 34), "p.toml:2:9: bound: bound 'much': w");
+  EXPECT_EQ(complaint("[[rule]]\nbound = 1e-3\n"), "p.toml:2:9: bound wants a text in quotes");
+  EXPECT_EQ(complaint("[[rule]]\ncollective = [\"bcast\", \"barrier\"]\n").substr(0, 35),
+            "p.toml:2:24: collective: 'barrier' ");
+  EXPECT_EQ(complaint("[[rule]]\nop = \"prod\"\n"),
+            "p.toml:2:6: op: MPI's prod is never compressed: want sum, min or max");
+  EXPECT_EQ(complaint("[[rule]]\nmin_size = \"64 KB\"\n"),
+            "p.toml:2:12: min_size is '64 KB': want bytes, or a number with KiB, MiB or GiB");
+  EXPECT_EQ(complaint("[[rule]]\nmin_size = \"99999999999GiB\"\n").substr(0, 30), "p.toml:2:12: min_size is '9999");
+  EXPECT_EQ(complaint("[[rule]]\nmin_size = -1\n"), "p.toml:2:12: min_size is negative");
+  EXPECT_EQ(complaint("[[rule]]\nmin_ranks = 0\n"), "p.toml:2:13: min_ranks wants a number of ranks, 1 or more");
+  EXPECT_EQ(complaint("[[rule]]\nmin_size = 10\nmax_size = 9\n"), "p.toml:1:1: no size is both min_size and max_size");
+  EXPECT_EQ(complaint("[[rule]]\nmode = \"sometimes\"\n"),
+            "p.toml:2:8: mode: 'sometimes' is none of auto, compressed, plain, off");
+  EXPECT_EQ(complaint("[[rule]]\ncodec = \"gzip\"\n").substr(0, 19), "p.toml:2:9: codec: ");
+  EXPECT_EQ(complaint("[[rule]]\ndatatype = []\n").substr(0, 40), "p.toml:2:12: datatype is an empty list: ");
+  EXPECT_EQ(complaint("[[rules]]\n").substr(0, 31), "p.toml:1:3: 'rules' is not know");
+  EXPECT_EQ(complaint("[[rule]\n").substr(0, 9), "p.toml:1:");
+  EXPECT_EQ(complaint("rule = 1\n").substr(0, 12), "p.toml:1:1: ");
+}
+
+TEST(Policy, TheEnvironmentStandsBehindTheRules) {
+  Config config;
+  config.bound = Bound::parse("1e-3");
+  config.mode = Mode::compressed;
+  config.threads = 2;
+  const Policy all = policy_of(config);
+  ASSERT_EQ(all.rules.size(), 1U);
+  const Options o = options_under(all.rules[0], config);
+  EXPECT_EQ(o.bound, Bound::parse("1e-3"));
+  EXPECT_EQ(o.mode, Mode::compressed);
+  EXPECT_EQ(o.threads, 2);
+  Rule own;
+  own.bound = Bound::parse("lossless");
+  own.mode = Mode::plain;
+  EXPECT_EQ(options_under(own, config).bound.kind, BoundKind::lossless);
+  EXPECT_EQ(options_under(own, config).mode, Mode::plain);
+  EXPECT_EQ(options_under(Rule{}, Config{}).bound.kind, BoundKind::lossless);  // nothing is lossy by accident
+  config.policy = "/nowhere/policy.toml";
+  EXPECT_THROW(policy_of(config), Error);
+}
+
+}  // namespace
+}  // namespace laconic::preload

@@ -1,0 +1,65 @@
+#include "preload/tally.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace laconic::preload {
+namespace {
+
+Report report(std::uint64_t original, std::uint64_t wire) {
+  Report r;
+  r.stats.calls = 1;
+  r.stats.original_bytes = original;
+  r.stats.wire_bytes = wire;
+  r.stats.codec_seconds = 0.25;
+  r.stats.wire_seconds = 0.75;
+  return r;
+}
+
+TEST(Tally, LinesByCollectiveAndSize) {
+  Tally tally;
+  tally.add(Collective::allreduce, 65536, report(1000, 100), 3);
+  tally.add(Collective::allreduce, 131071, report(1000, 100), 3);  // the same class
+  tally.add(Collective::bcast, 65536, report(500, 500), 0);
+  tally.pass("for a reason");
+  const auto j = nlohmann::json::parse(tally.to_json(4, "bound 0.001"));
+  EXPECT_EQ(j["ranks"], 4);
+  ASSERT_EQ(j["lines"].size(), 2U);
+  EXPECT_EQ(j["lines"][0]["collective"], "allreduce");
+  EXPECT_EQ(j["lines"][0]["min_bytes"], 65536);
+  EXPECT_EQ(j["lines"][0]["calls"], 2);
+  EXPECT_DOUBLE_EQ(j["lines"][0]["ratio"], 10);
+  EXPECT_DOUBLE_EQ(j["lines"][0]["saved_seconds"], 4);
+  EXPECT_DOUBLE_EQ(j["lines"][1]["saved_seconds"], 0);  // no model yet
+  EXPECT_EQ(j["total"]["original_bytes"], 2500);
+  EXPECT_EQ(j["left_to_mpi"]["for a reason"], 1);
+  const std::string text = tally.to_text(4, "bound 0.001");
+  EXPECT_NE(text.find("4 ranks, bound 0.001"), std::string::npos);
+  EXPECT_NE(text.find("64 KiB"), std::string::npos);
+}
+
+TEST(Tally, RanksAddUp) {
+  Tally here, there;
+  Report verified = report(10, 5);
+  verified.verified = 7;
+  verified.achieved_error = 5e-4;
+  verified.result_bound = 1e-3;
+  verified.stats.add_fallback("why");
+  here.add(Collective::gather, 100, report(10, 5), 0);
+  there.add(Collective::gather, 100, verified, 0);
+  there.pass("for a reason");
+  here.merge(there.pack());
+  const TallyLine sum = here.total();
+  EXPECT_EQ(sum.calls, 2U);
+  EXPECT_EQ(sum.verified, 7U);
+  EXPECT_DOUBLE_EQ(sum.worst_error, 0.5);
+  EXPECT_DOUBLE_EQ(sum.seconds, 2);
+  const auto j = nlohmann::json::parse(here.to_json(2, ""));
+  EXPECT_EQ(j["left_to_mpi"]["for a reason"], 1);
+  EXPECT_EQ(j["fallbacks"]["why"], 1);
+  EXPECT_EQ(Tally{}.total().calls, 0U);
+}
+
+}  // namespace
+}  // namespace laconic::preload
