@@ -24,6 +24,8 @@ void add_bench(CLI::App& app, Session& session);
 /// `bench` is the command that add_bench() adds.
 void add_error_bench(CLI::App& bench, Session& session);
 void add_doctor(CLI::App& app, Session& session);
+void add_policy(CLI::App& app, Session& session);
+void add_run(CLI::App& app, Session& session);
 void add_stack(CLI::App& app, Session& session);
 
 }  // namespace laconic::app

@@ -35,6 +35,8 @@ int run(int argc, char** argv) {
   laconic::app::add_inspect(app, session);
   laconic::app::add_bench(app, session);
   laconic::app::add_stack(app, session);
+  laconic::app::add_run(app, session);
+  laconic::app::add_policy(app, session);
   laconic::app::add_doctor(app, session);
   for (CLI::App* sub : app.get_subcommands({})) {
     sub->fallthrough();

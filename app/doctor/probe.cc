@@ -17,6 +17,7 @@
 #include "codec/codec.h"
 #include "codec/slice/target.h"
 #include "exit_code.h"
+#include "run/program.h"
 
 namespace laconic::app {
 namespace {
@@ -128,6 +129,21 @@ void examine_mpi(std::vector<Finding>& out) {
   }
 }
 
+/// The drop-in libraries of `laconic run`, one for each binary interface.
+void examine_preload(std::vector<Finding>& out) {
+  const std::pair<const char*, const char*> flavours[] = {
+      {"openmpi", "Open MPI 4 and 5"}, {"mpich", "MPICH"}, {"abi", "the MPI-5 standard ABI: MPICH 5, Intel MPI"}};
+  for (const auto& [flavour, whom] : flavours) {
+    try {
+      out.push_back({"drop-in", fmt::format("liblaconic-mpi.so ({})", flavour), true,
+                     fmt::format("{}: for {}", preload_library(flavour), whom), ""});
+    } catch (const Failure& e) {
+      out.push_back({"drop-in", fmt::format("liblaconic-mpi.so ({})", flavour), false,
+                     fmt::format("laconic run cannot serve programs of {}", whom), e.what()});
+    }
+  }
+}
+
 void examine_cluster(std::vector<Finding>& out) {
   const bool root = ::geteuid() == 0;
   const std::string ip = find_program("ip");
@@ -179,6 +195,7 @@ std::vector<Finding> examine_machine() {
   examine_processor(out);
   examine_codecs(out);
   examine_mpi(out);
+  examine_preload(out);
   examine_cluster(out);
   examine_rest(out);
   return out;

@@ -1,0 +1,52 @@
+// laconic policy: checks the rules for the drop-in library, and says what becomes of a call.
+#include "preload/policy.h"
+
+#include <fmt/core.h>
+
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "command.h"
+#include "core/error.h"
+#include "exit_code.h"
+
+namespace laconic::app {
+namespace {
+
+std::string text_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (in) text << in.rdbuf();
+  if (!in || !text) throw Failure(Exit::no_input, fmt::format("'{}' cannot be read", path));
+  return text.str();
+}
+
+int check(const std::string& path, const Session& session) {
+  preload::Policy policy;
+  try {
+    policy = preload::parse_policy(text_of(path), path);
+  } catch (const Error& e) {
+    throw Failure(Exit::bad_data, e.what());
+  }
+  if (session.json) {
+    fmt::print("{}\n", nlohmann::json{{"policy", path}, {"rules", policy.rules.size()}}.dump());
+  } else if (!session.quiet) {
+    fmt::print("{}: {} rule{}, no mistakes\n", path, policy.rules.size(), policy.rules.size() == 1 ? "" : "s");
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_policy(CLI::App& app, Session& session) {
+  CLI::App* c = app.add_subcommand("policy", "Rules for laconic run");
+  c->require_subcommand(1);
+  CLI::App* checker = c->add_subcommand("check", "Say whether a policy has mistakes, and in which line");
+  auto path = std::make_shared<std::string>();
+  checker->add_option("file", *path, "TOML file")->required();
+  checker->callback([path, &session] { session.command = [path, &session] { return check(*path, session); }; });
+}
+
+}  // namespace laconic::app

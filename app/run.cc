@@ -1,0 +1,117 @@
+// laconic run: starts an unmodified MPI program with the drop-in library that fits its MPI.
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "core/bound.h"
+#include "exit_code.h"
+#include "preload/policy.h"
+#include "run/program.h"
+
+namespace laconic::app {
+namespace {
+
+struct RunOptions {
+  std::string bound, policy, mode, report, mpi;
+  bool verify = false;
+  bool dry = false;
+  std::vector<std::string> command;
+};
+
+void set(const char* name, const std::string& value) {
+  ::setenv(name, value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): before anything runs
+}
+
+/// What the ranks will see; mistakes are found here, not in every rank.
+void set_environment(const RunOptions& o, const Session& session, const std::string& library) {
+  if (!o.bound.empty()) {
+    static_cast<void>(Bound::parse(o.bound));
+    set("LACONIC_BOUND", o.bound);
+  }
+  if (!o.policy.empty()) set("LACONIC_POLICY", std::filesystem::absolute(o.policy).string());
+  if (!o.mode.empty()) set("LACONIC_MODE", o.mode);
+  if (o.verify) set("LACONIC_VERIFY", "1");
+  if (!o.report.empty()) {
+    set("LACONIC_REPORT", std::filesystem::absolute(o.report).string());
+  } else if (!session.quiet) {
+    set("LACONIC_REPORT", "summary");
+  }
+  static_cast<void>(preload::policy_of(Config::from_environment()));
+  const char* const before = std::getenv("LD_PRELOAD");  // NOLINT(concurrency-mt-unsafe)
+  set("LD_PRELOAD", before == nullptr || *before == '\0' ? library : library + ":" + before);
+}
+
+/// Open MPI's launcher hands its environment to ranks on other hosts only where it is told to.
+std::vector<std::string> with_exports(const RunOptions& o, const std::string& flavour) {
+  std::vector<std::string> words = o.command;
+  const std::string launcher = std::filesystem::path(words[0]).filename().string();
+  if (flavour != "openmpi" || (!launcher.starts_with("mpirun") && !launcher.starts_with("mpiexec"))) return words;
+  std::vector<std::string> exports;
+  for (char** e = environ; *e != nullptr; ++e) {
+    const std::string entry = *e;
+    const std::string name = entry.substr(0, entry.find('='));
+    if (name == "LD_PRELOAD" || name.starts_with("LACONIC_")) exports.insert(exports.end(), {"-x", name});
+  }
+  words.insert(words.begin() + 1, exports.begin(), exports.end());
+  return words;
+}
+
+int run(const RunOptions& o, const Session& session) {
+  if (o.command.empty()) throw Failure(Exit::usage, "no program: laconic run --bound 1e-3rel -- mpirun -n 4 ./app");
+  MpiOfProgram mpi{o.mpi, "--mpi says so"};
+  if (mpi.flavour.empty()) mpi = mpi_of(o.command);
+  if (mpi.flavour.empty()) {
+    throw Failure(Exit::usage, fmt::format("'{}' does not show which MPI it uses; say it: --mpi openmpi, mpich or abi",
+                                           fmt::join(o.command, " ")));
+  }
+  const std::string library = preload_library(mpi.flavour);
+  set_environment(o, session, library);
+  const std::vector<std::string> words = with_exports(o, mpi.flavour);
+  if (o.dry) {
+    if (session.json) {
+      fmt::print(
+          "{}\n",
+          nlohmann::json{{"mpi", mpi.flavour}, {"because", mpi.because}, {"library", library}, {"command", words}}.dump(
+              2));
+    } else {
+      fmt::print("MPI      {} ({})\nlibrary  {}\ncommand  {}\n", mpi.flavour, mpi.because, library,
+                 fmt::join(words, " "));
+    }
+    return 0;
+  }
+  std::vector<char*> arguments;
+  for (const std::string& w : words) arguments.push_back(const_cast<char*>(w.c_str()));
+  arguments.push_back(nullptr);
+  ::execvp(arguments[0], arguments.data());
+  throw Failure(Exit::no_input, fmt::format("'{}' cannot be run: {}", words[0], std::strerror(errno)));
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Session& session) {
+  CLI::App* c = app.add_subcommand("run", "Run an unmodified MPI program, its collectives compressed");
+  auto o = std::make_shared<RunOptions>();
+  c->add_option("--bound", o->bound, "Error that results may have: 1e-3, 1e-4rel, 80dB, lossless (LACONIC_BOUND)");
+  c->add_option("--policy", o->policy, "TOML file with rules (LACONIC_POLICY); see laconic policy check")
+      ->check(CLI::ExistingFile);
+  c->add_option("--mode", o->mode, "auto, compressed or plain (LACONIC_MODE)")
+      ->check(CLI::IsMember({"auto", "compressed", "plain"}));
+  c->add_option("--report", o->report, "Write the report to this file as JSON, in place of the summary at the end");
+  c->add_flag("--verify", o->verify, "Compute exact results too, and report the achieved error (LACONIC_VERIFY)");
+  c->add_option("--mpi", o->mpi, "The program's MPI, where it cannot be found out")
+      ->check(CLI::IsMember({"openmpi", "mpich", "abi"}));
+  c->add_flag("--dry-run", o->dry, "Only say what would be run, and why");
+  c->add_option("command", o->command, "The command line as it is without Laconic")->required();
+  c->positionals_at_end();
+  c->callback([o, &session] { session.command = [o, &session] { return run(*o, session); }; });
+}
+
+}  // namespace laconic::app

@@ -1,0 +1,137 @@
+#include "run/program.h"
+
+#include <fmt/core.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <sstream>
+
+#include "doctor/probe.h"
+#include "exit_code.h"
+
+namespace laconic::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Both streams of a command that is run without a shell between; empty when it cannot run.
+std::string output_of(const std::vector<std::string>& words) {
+  std::array<int, 2> ends{};
+  if (::pipe(ends.data()) != 0) return "";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(ends[1], STDOUT_FILENO);
+    ::dup2(ends[1], STDERR_FILENO);
+    ::close(ends[0]);
+    std::vector<char*> arguments;
+    for (const std::string& w : words) arguments.push_back(const_cast<char*>(w.c_str()));
+    arguments.push_back(nullptr);
+    ::execvp(arguments[0], arguments.data());
+    ::_exit(127);
+  }
+  ::close(ends[1]);
+  std::string text;
+  std::array<char, 4096> piece{};
+  for (ssize_t n = 0; (n = ::read(ends[0], piece.data(), piece.size())) > 0;)
+    text.append(piece.data(), static_cast<std::size_t>(n));
+  ::close(ends[0]);
+  if (child > 0) ::waitpid(child, nullptr, 0);
+  return text;
+}
+
+/// The file that a word of a command line would run; empty if there is none.
+std::string executable_of(const std::string& word) {
+  std::error_code ignored;
+  const std::string path = word.find('/') != std::string::npos ? word : find_program(word);
+  const bool runs = !path.empty() && fs::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
+  return runs ? path : "";
+}
+
+std::string content_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+bool is_elf(const std::string& content) {
+  return content.compare(0, 4,
+                         "\x7f"
+                         "ELF") == 0;
+}
+
+/// What the dynamic loader would load for it, as it says itself.
+MpiOfProgram by_needs(const std::string& path) {
+  std::istringstream lines(output_of({"ldd", path}));
+  for (std::string word; lines >> word;) {
+    const std::string file = fs::path(word).filename().string();
+    const std::string flavour = flavour_of_library(file);
+    if (!flavour.empty()) return {flavour, fmt::format("{} needs {}", path, file)};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string flavour_of_library(const std::string& file) {
+  if (file.starts_with("libmpi.so.40")) return "openmpi";
+  if (file.starts_with("libmpi_abi.so")) return "abi";
+  if (file.starts_with("libmpi.so.12") || file.starts_with("libmpich.so")) return "mpich";
+  return "";
+}
+
+std::string flavour_of_version(const std::string& text) {
+  for (const char* name : {"Open MPI", "OpenRTE", "PRRTE", "prterun"}) {
+    if (text.find(name) != std::string::npos) return "openmpi";
+  }
+  for (const char* name : {"HYDRA", "Hydra", "MPICH", "Intel(R) MPI"}) {
+    if (text.find(name) != std::string::npos) return "mpich";
+  }
+  return "";
+}
+
+MpiOfProgram mpi_of(const std::vector<std::string>& command) {
+  for (const std::string& word : command) {
+    const std::string path = executable_of(word);
+    if (path.empty()) continue;
+    const std::string content = content_of(path);
+    if (!is_elf(content)) continue;
+    const MpiOfProgram found = by_needs(path);
+    if (!found.flavour.empty()) return found;
+    // The name of a function that only an MPI library defines, in the table of the program's own symbols.
+    using namespace std::string_literals;
+    if (content.find("\0PMPI_Allreduce\0"s) != std::string::npos &&
+        content.find("\0MPI_Init\0"s) != std::string::npos) {
+      throw Failure(Exit::usage,
+                    fmt::format("MPI is linked into '{}' statically: nothing can be loaded before it; link it "
+                                "with the shared MPI library",
+                                path));
+    }
+  }
+  if (command.empty()) return {};
+  const std::string flavour = flavour_of_version(output_of({command[0], "--version"}));
+  if (flavour.empty()) return {};
+  return {flavour, fmt::format("no program in the command names its MPI; '{}' is that MPI's launcher", command[0])};
+}
+
+std::string preload_library(const std::string& flavour) {
+  const fs::path here = executable_folder();
+  const std::string inside = flavour + "/liblaconic-mpi.so";
+  std::string looked;
+  for (const fs::path& folder : {here / "../lib" / "laconic", here / "../lib"}) {
+    std::error_code ignored;
+    const fs::path candidate = (folder / inside).lexically_normal();
+    if (fs::exists(candidate, ignored)) return fs::absolute(candidate).string();
+    looked += (looked.empty() ? "" : ", ") + candidate.string();
+  }
+  throw Failure(Exit::usage,
+                fmt::format("there is no {} (looked for {}): install that MPI's development files and build "
+                            "again",
+                            inside, looked));
+}
+
+}  // namespace laconic::app

@@ -1,0 +1,30 @@
+// What `laconic run` finds out about the program it is to start, without starting it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace laconic::app {
+
+/// How a program comes by its MPI, and which library serves it.
+struct MpiOfProgram {
+  std::string flavour;  ///< "openmpi", "mpich", "abi"; empty: not found out
+  std::string because;  ///< "/usr/bin/app needs libmpi.so.40"
+};
+
+/// command: a launcher with its arguments, or a program alone. Looks at the files that the words name: what MPI library
+/// a program needs; else (Python, scripts) whose the launcher is, by its --version. Throws Failure(usage) for a program
+/// that MPI is linked into statically: nothing can be loaded before it.
+MpiOfProgram mpi_of(const std::vector<std::string>& command);
+
+/// The flavour that a file name such as "libmpi.so.40" stands for; empty for other files.
+std::string flavour_of_library(const std::string& file);
+
+/// The flavour of a launcher that says this of its version; empty if it is none that is known.
+std::string flavour_of_version(const std::string& text);
+
+/// liblaconic-mpi.so for a flavour: beside this executable's build or installation. Throws Failure(usage) that says
+/// where it was looked for.
+std::string preload_library(const std::string& flavour);
+
+}  // namespace laconic::app
