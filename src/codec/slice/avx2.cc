@@ -27,6 +27,7 @@ namespace laconic::slice {
 namespace {
 
 #include "codec/slice/fast_codec.h"
+#include "codec/slice/fast_sums.h"
 // The policy's base uses the types above.
 #include "codec/slice/avx2_policy.h"
 #include "codec/slice/shuffled_planes.h"
@@ -496,7 +497,7 @@ struct Avx2 : Avx2Base {
   }
 };
 
-const Kernels* found() { return FastCodec<Avx2>::kernels(); }
+const Kernels* found() { return FastSums<Avx2>::kernels(); }
 
 }  // namespace
 }  // namespace laconic::slice

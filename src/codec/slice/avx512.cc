@@ -24,6 +24,7 @@ namespace laconic::slice {
 namespace {
 
 #include "codec/slice/fast_codec.h"
+#include "codec/slice/fast_sums.h"
 // The policy's base uses the types above.
 #include "codec/slice/avx512_policy.h"
 #include "codec/slice/shuffled_planes.h"
@@ -399,7 +400,7 @@ struct Avx512 : Avx512Base {
   }
 };
 
-const Kernels* found() { return FastCodec<Avx512>::kernels(); }
+const Kernels* found() { return FastSums<Avx512>::kernels(); }
 
 }  // namespace
 }  // namespace laconic::slice

@@ -23,6 +23,7 @@ namespace laconic::slice {
 namespace {
 
 #include "codec/slice/fast_codec.h"
+#include "codec/slice/fast_sums.h"
 // The policy's base uses the types above.
 #include "codec/slice/avx512_policy.h"
 #include "codec/slice/avx512x_tables.h"
@@ -466,6 +467,7 @@ struct Avx512xPlanes : Avx512Base {
 
 struct Avx512x : Avx512xPlanes {
   using Staged = Stages;
+  using Sums = Stages;
   using Planes = PlaneSet;
   static bool fusible(const Params& p) { return elements_of(p) == Elements::f32; }
   static std::uint8_t* put_codes(const std::uint8_t* codes, Word& word, std::uint8_t* p) {
@@ -473,7 +475,7 @@ struct Avx512x : Avx512xPlanes {
   }
 };
 
-const Kernels* found() { return FastCodec<Avx512x>::kernels(); }
+const Kernels* found() { return FastSums<Avx512x>::kernels(); }
 
 }  // namespace
 }  // namespace laconic::slice

@@ -34,6 +34,7 @@ struct PlaneMaps {
 constexpr PlaneMaps maps;
 
 struct Stages {
+  static constexpr int most = 15;  ///< planes of a block that is added to another
   using Plane = Avx512xPlanes;
   using Halves = Plane::Halves;
 

@@ -131,12 +131,12 @@ struct Writer {
   Out out{dense, masks, bytes};
 
   void put_code(int b, Split s) {
-    if (__builtin_expect(s.w > max_code_width, 0)) {
-      codes[b] = code_extended;
-      entries[entry_count++] = Entry{s.w, s.d, Extra::wide, 0}.pack();
-    } else {
-      codes[b] = s.code;
-    }
+    codes[b] = s.code;
+    if (__builtin_expect(s.w > max_code_width, 0)) put_entry(b, {s.w, s.d, Extra::wide, 0});
+  }
+  void put_entry(int b, Entry e) {
+    codes[b] = code_extended;
+    entries[entry_count++] = e.pack();
   }
 
   /// Bytes of the three sections.
@@ -206,6 +206,16 @@ struct Extent {
   }
 };
 
+/// A chunk whose values are all exceptions: as if all blocks were marked, and nothing else.
+inline Parse parse_fill(const Params& p, ChunkBytes in, Parsed& c) {
+  const bool eight = p.shape.sum || p.shape.element_bytes == 8;
+  if (p.shape.exact_only || in.size != (eight ? 12U : 8U)) return Parse::corrupt;
+  c.fill_value = eight ? load<std::uint64_t>(in.data + 4) : load<std::uint32_t>(in.data + 4);
+  if (p.shape.element_bytes == 2 && !eight && c.fill_value > 0xFFFF) return Parse::corrupt;
+  c.fill_blocks = ~0U;
+  return Parse::ok;
+}
+
 template <class V>
 Parse parse(const Params& p, ChunkBytes in, Parsed& c) {
   if (in.readable < read_slack || in.size < 4) return Parse::rare;
@@ -214,7 +224,8 @@ Parse parse(const Params& p, ChunkBytes in, Parsed& c) {
   const Word word = Word::unpack(load<std::uint32_t>(in.data));
   c.kind = word.kind;
   c.fill_blocks = 0;
-  if (word.kind == Kind::raw || word.kind == Kind::fill) return Parse::rare;
+  if (word.kind == Kind::raw) return Parse::rare;
+  if (word.kind == Kind::fill) return parse_fill(p, in, c);
   c.choice = {word.predictor, word.base};
   if (word.long_base) {
     c.choice.base = load<std::int32_t>(at);

@@ -63,4 +63,7 @@ struct Kernels {
 
 const Kernels& reference_kernels();
 
+/// Whether an element of an operand frame, by its bits, would be a grid point where it is not stored exactly.
+bool is_on_grid(const Params& p, std::uint64_t element);
+
 }  // namespace laconic::slice

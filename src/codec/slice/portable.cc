@@ -25,6 +25,7 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #include "codec/slice/fast_codec.h"
+#include "codec/slice/fast_sums.h"
 // The policy's base uses the types above.
 #include "codec/slice/portable_policy.h"
 
@@ -191,7 +192,7 @@ struct Portable : PortableBase {
   }
 };
 
-const Kernels* found() { return FastCodec<Portable>::kernels(); }
+const Kernels* found() { return FastSums<Portable>::kernels(); }
 
 }  // namespace
 }  // namespace laconic::slice

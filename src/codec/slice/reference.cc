@@ -382,6 +382,20 @@ std::size_t encode_add(const Params& p, const Params& px, const void* x, const P
 
 }  // namespace
 
+bool is_on_grid(const Params& p, std::uint64_t element) {
+  std::int64_t q = 0;
+  switch (p.grid.dtype) {
+    case DType::f64:
+      return quantise_one<F64>(p, element, q);
+    case DType::f16:
+      return quantise_one<F16>(p, static_cast<std::uint16_t>(element), q);
+    case DType::bf16:
+      return quantise_one<BF16>(p, static_cast<std::uint16_t>(element), q);
+    default:
+      return quantise_one<F32>(p, static_cast<std::uint32_t>(element), q);
+  }
+}
+
 const Kernels& reference_kernels() {
   static const Kernels k{encode, decode, add, encode_add};
   return k;

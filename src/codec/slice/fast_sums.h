@@ -1,0 +1,450 @@
+// Sums of chunks on 32-bit integers, written once over a vector policy V as fast_codec.h is, and included after it.
+// Where operands formed their residuals alike and have the same marks, residuals are added as they are; otherwise
+// integers are. What is rare goes to the reference.
+
+#include "codec/slice/fast_marks.h"
+
+template <class V>
+struct FastSums : FastCodec<V> {
+  using Codec = FastCodec<V>;
+  using Codec::all_marked;
+  using Codec::bias;
+  using Codec::bit;
+  using Codec::choose;
+  using Codec::few_empty;
+  using Codec::get_blocks;
+  using Codec::hold;
+  using Codec::load_elements;
+  using Codec::mean;
+  using Codec::put_blocks;
+  using Codec::staged;
+  using Codec::wrap_add;
+  using Codec::wrap_sub;
+  using Codec::write_fill;
+  using typename Codec::R;
+  using typename Codec::ToMemory;
+
+  /// Exceptions of a sum: both operands have the same marks, and their fill values have an exact sum in a double.
+  static bool add_fill(const Params& pa, std::uint64_t a, const Params& pb, std::uint64_t b, std::uint64_t& sum) {
+    const double x = fill_as_double(pa, a);
+    const double y = fill_as_double(pb, b);
+    const double s = x + y;
+    const double t = s - x;
+    if (!(((x - (s - t)) + (y - t)) == 0)) return false;  // also when anything is not finite
+    sum = __builtin_bit_cast(std::uint64_t, s);
+    return true;
+  }
+  static double fill_as_double(const Params& p, std::uint64_t bits) {
+    if (p.shape.sum || p.shape.element_bytes == 8) return __builtin_bit_cast(double, bits);
+    return static_cast<double>(__builtin_bit_cast(float, static_cast<std::uint32_t>(bits)));
+  }
+
+  static std::size_t finish_sum(const Params& p, Writer& w, Choice<std::int32_t> choice, const Fill& fill,
+                                std::uint8_t* to) {
+    if (fill.blocks == 0 && flat(w.codes)) return write_constant(choice.base, to);
+    return w.template finish<V>(choice, fill, p.shape.sum ? 8 : 4, to);
+  }
+
+  /// What the reference decides from the integers, and this file cannot see in residuals: a constant sum on `none`, and
+  /// integers that are better sent raw.
+  static bool unclear(const Params& p, const std::uint8_t* codes, std::size_t coded, Predictor predictor, int count) {
+    bool one_code = true;
+    for (int b = 1; b < chunk_blocks; ++b) one_code = one_code && codes[b] == codes[0];
+    if (predictor == Predictor::none && one_code) return true;
+    return p.shape.exact_only && coded + 300 >= static_cast<std::size_t>(count * p.shape.element_bytes);
+  }
+
+  static bool add_supported(const Params& p, const Params& pa, const Params& pb, std::size_t capacity) {
+    return !p.wide && !pa.wide && !pb.wide && capacity >= sizeof(Writer) && p.shape.element_bytes != 2;
+  }
+
+  /// A sum whose planes are known. `seen` is the predictor if the integers are not known, else any but none.
+  template <class Stages, class Planes, class Rare>
+  static std::size_t finish_stages(const Params& p, const Planes& s, Choice<std::int32_t> choice, Predictor seen,
+                                   int count, std::uint8_t* to, Rare rare) {
+    const auto at = Stages::place(s, Fill{});
+    if (unclear(p, at.codes, at.total, seen, count)) return rare();
+    if (flat(at.codes)) return write_constant(choice.base, to);
+    return close(to, Stages::write_sections(s, at, write_head<V>(choice, Fill{}, 0, at.codes, to)));
+  }
+
+  /// A sum without marks whose integers are known, and not all equal; `base` takes the place of the choice's.
+  template <class Rare>
+  static std::size_t write_integers(const Params& p, Integers& q, Choice<std::int32_t> choice, std::int32_t base,
+                                    int count, std::uint8_t* to, Rare rare) {
+    const Ahead nothing{reinterpret_cast<const std::uint8_t*>(q.q), 1};
+    q.start(choice.base);
+    if constexpr (staged) {
+      typename V::Planes s;
+      if (with_predictor(choice.predictor, [&](auto k) {
+            return V::Staged::template from_integers<k.value>(q, choice.base, nothing, s);
+          }))
+        return finish_stages<typename V::Staged>(p, s, {choice.predictor, base}, Predictor::first, count, to, rare);
+    }
+    Writer w;
+    put_blocks(q, choice, Fill{}, nothing, w);
+    if (unclear(p, w.codes, w.coded(), Predictor::first, count)) return rare();
+    return finish_sum(p, w, {choice.predictor, base}, Fill{}, to);
+  }
+
+  /// The marks of positions that do not exist.
+  static std::uint64_t behind(int count, int b) {
+    const int n = count - 64 * b;
+    return n >= 64 ? 0 : n <= 0 ? ~std::uint64_t{0} : ~std::uint64_t{0} << n;
+  }
+
+  /// A chunk's integers and exceptions. False: only the reference knows.
+  static bool unpack(const Params& p, const Parsed& c, int count, Unpacked& u) {
+    std::memset(u.fill.marks, 0, sizeof u.fill.marks);
+    u.step = p.grid.step;
+    if (c.kind == Kind::coded) {
+      get_blocks(c, ToMemory{u.q.q}, u.fill);
+    } else {
+      V::broadcast(c.choice.base, u.q.q);
+      for (int b = 0; b < chunk_blocks && c.kind == Kind::fill; ++b) u.fill.marks[b] = ~behind(count, b);
+    }
+    if (c.fill_blocks == 0) return true;
+    for (int b = 0; b < chunk_blocks; ++b)
+      if ((u.fill.marks[b] & behind(count, b)) != 0) return false;
+    u.exception.add(fill_as_double(p, c.fill_value));
+    return p.shape.sum || !is_on_grid(p, c.fill_value);
+  }
+
+  /// Operands with different marks or predictors, or fewer values: integers are added. `given` is the predictor of the
+  /// sum where the operands say it, with the base that `none` would have.
+  template <class Rare>
+  static std::size_t add_integers(const Params& p, Unpacked& x, const Unpacked& y, const Choice<std::int32_t>* given,
+                                  int count, std::uint8_t* to, std::size_t capacity, Rare rare) {
+    Integers& q = x.q;
+    std::uint64_t any = 0;
+    for (int b = 0; b < chunk_blocks; ++b) any |= x.fill.marks[b] | y.fill.marks[b];
+    if (any != 0) return add_marked(x, y, given, count, to, capacity, rare);
+    for (int i = 0; i < chunk_values; ++i) q.q[i] = wrap_add(q.q[i], y.q.q[i]);
+    for (int i = count; i < chunk_values; ++i) q.q[i] = q.q[i - 1];
+    if (V::constant(q.q)) return write_constant(q.q[0], to);
+    const Choice<std::int32_t> choice = choice_of_sum(q, given);
+    return write_integers(p, q, choice, choice.base, count, to, rare);
+  }
+  static Choice<std::int32_t> choice_of_sum(Integers& q, const Choice<std::int32_t>* given) {
+    if (given == nullptr) return choose(q, 0);
+    return {given->predictor, given->predictor == Predictor::none ? given->base : q.q[0]};
+  }
+
+  template <class Rare>
+  static std::size_t add_marked(Unpacked& x, const Unpacked& y, const Choice<std::int32_t>* given, int count,
+                                std::uint8_t* to, std::size_t capacity, Rare rare) {
+    const Exceptions e(x, y);
+    if (sizeof(Writer) + 8 * chunk_blocks + e.bytes > capacity) return rare();
+    if (e.count == count && e.fill.blocks == e.blocks) return write_fill(e.fill, 8, to);
+    Integers& q = x.q;
+    std::uint64_t held[chunk_blocks];
+    for (int b = 0; b < chunk_blocks; ++b) held[b] = e.block[b].marks | behind(count, b);
+    for (int i = 0; i < chunk_values; ++i) q.q[i] = wrap_add(q.q[i], y.q.q[i]);
+    hold(q.q, held);
+    const Choice<std::int32_t> choice = choice_of_sum(q, given);
+    q.start(choice.base);
+    Writer w;
+    with_predictor(choice.predictor, [&](auto k) { put_marked<k.value>(q, choice.base, e, w); });
+    std::uint8_t* end = to + w.template finish<V>(choice, e.fill, 8, to);
+    for (std::uint32_t m = e.blocks & ~e.fill.blocks; m != 0; m &= m - 1) end = e.block[__builtin_ctz(m)].write(end);
+    return static_cast<std::size_t>(end - to);
+  }
+
+  template <Predictor P>
+  static void put_marked(const Integers& q, std::int32_t base, const Exceptions& e, Writer& w) {
+    Out out = w.out;
+    for (int b = 0; b < chunk_blocks; ++b) {
+      const Split s = V::put(out, V::template residual<P>(q.q + 64 * b, base));
+      w.put_code(b, s);
+      if (!bit(e.blocks, b)) continue;
+      V::put_plane(out, mark_plane(e.block[b].marks));
+      if (bit(e.fill.blocks, b)) continue;
+      if (s.w > max_code_width) --w.entry_count;
+      w.put_entry(b, {s.w, s.d, Extra::terms, static_cast<std::uint32_t>(e.block[b].size() / 4)});
+    }
+    w.out = out;
+  }
+
+  /// In a sum marked values must repeat the one before. Operands that an encoder wrote see to that. With `first`,
+  /// residuals under marks are 0 then, and so is that of the first value behind marks at the start.
+  struct Held {
+    bool start = true;  ///< everything up to here was marked
+
+    /// Whether that is so in the next block, given the positions whose residuals are not zero.
+    bool check(std::uint64_t any, std::uint64_t marks) {
+      const std::uint64_t first_unmarked = start ? ~marks & (marks + 1) : 0;
+      start = start && first_unmarked == 0;
+      return (any & (marks | first_unmarked)) == 0;
+    }
+    /// The same, by the block's planes, which were written from `before` to `out`.
+    bool check(const Out& before, const Out& out, std::uint64_t marks) {
+      if (marks == 0 && !start) return true;
+      std::uint64_t any = 0;
+      for (const std::uint8_t* at = before.dense; at != out.dense; at += 8) any |= load<std::uint64_t>(at);
+      In in{nullptr, before.masks, before.bytes};
+      while (in.masks != out.masks) any |= V::get_plane(in);
+      return check(any, marks);
+    }
+  };
+
+  /// The same for any predictor, by the integers of a sum that has been written.
+  static bool holds(const std::uint8_t* codes, const std::uint8_t* dense_planes, const std::uint8_t* masks,
+                    const std::uint8_t* bytes, Choice<std::int32_t> choice, std::uint32_t fill_blocks) {
+    Parsed sum;
+    std::size_t dense = 0;
+    std::size_t sparse = 0;
+    int extended = 0;
+    if (!V::split_codes(codes, sum.dense, sum.sparse, dense, sparse, extended) || extended != 0) return false;
+    sum.choice = choice;
+    sum.fill_blocks = fill_blocks;
+    sum.in = {dense_planes, masks, bytes};
+    Unpacked u;
+    std::memset(u.fill.marks, 0, sizeof u.fill.marks);
+    get_blocks(sum, ToMemory{u.q.q}, u.fill);
+    const Integers before = u.q;
+    hold(u.q.q, u.fill.marks);
+    return !all_marked(u.fill) && std::memcmp(before.q, u.q.q, sizeof before.q) == 0;
+  }
+  static bool holds(const Writer& w, Choice<std::int32_t> choice, std::uint32_t fill_blocks) {
+    return holds(w.codes, w.dense, w.masks, w.bytes, choice, fill_blocks);
+  }
+
+  /// A sum in stages whose operands have the same marks. Returns 0 where its residuals must change.
+  template <class Planes>
+  static std::size_t finish_marked(const Planes& s, Choice<std::int32_t> choice, const Fill& fill, std::uint8_t* to) {
+    const auto at = V::Sums::place(s, fill);
+    if (choice.predictor == Predictor::first) {
+      Held held;
+      for (int b = 0; b < chunk_blocks; ++b) {
+        const std::uint64_t marks = bit(fill.blocks, b) ? fill.marks[b] : 0;
+        if ((marks != 0 || held.start) && !held.check(V::Sums::any(s, at, b), marks)) return 0;
+      }
+      if (held.start) return 0;
+    }
+    std::uint8_t* planes = write_head<V>(choice, fill, 8, at.codes, to);
+    std::uint8_t* end = V::Sums::write_sections(s, at, planes);
+    if (choice.predictor != Predictor::first) {
+      std::size_t dense = 0;
+      std::size_t sparse = 0;
+      for (int b = 0; b < chunk_blocks; ++b) {
+        dense += at.dense[b];
+        sparse += at.sparse[b];
+      }
+      const std::uint8_t* masks = planes + 8 * dense;
+      const std::uint8_t* bytes = masks + sparse + __builtin_popcount(fill.blocks);
+      if (!holds(at.codes, planes, masks, bytes, choice, fill.blocks)) return 0;
+    }
+    return close(to, end);
+  }
+
+  static constexpr bool by_blocks = requires(In & in, Out& out) { V::add_block(in, 0, 0, in, 0, 0, out); };
+
+  /// Any blocks. False: the operands' marks differ, or the sum's residuals must change.
+  static bool add_blocks(const Parsed& a, const Parsed& b, Choice<std::int32_t> choice, Writer& w) {
+    Out out = w.out;
+    In ia = a.in;
+    In ib = b.in;
+    Held held;
+    for (int i = 0; i < chunk_blocks; ++i) {
+      const Out before = out;
+      w.put_code(i, V::add_block(ia, a.dense[i], a.sparse[i], ib, b.dense[i], b.sparse[i], out));
+      if (__builtin_expect(a.fill_blocks == 0, 1)) continue;
+      std::uint64_t plane = 0;
+      if (bit(a.fill_blocks, i)) {
+        plane = V::get_plane(ia);
+        if (plane == 0 || plane != V::get_plane(ib)) return false;
+      }
+      if (choice.predictor == Predictor::first && !held.check(before, out, marks_of(plane))) return false;
+      if (plane != 0) V::put_plane(out, plane);
+    }
+    w.out = out;
+    if (a.fill_blocks == 0) return true;
+    return choice.predictor == Predictor::first ? !held.start : holds(w, choice, a.fill_blocks);
+  }
+
+  /// V::Sums can add chunks that have the same marks, too.
+  static constexpr bool sums_marked = requires(Parsed & c, Fill& fill, typename V::Planes& s) {
+    V::Sums::from_chunks(c, c, fill, s);
+  };
+
+  /// Chunks whose planes V::Sums can add. Where it goes through all blocks alike, few of them could be skipped.
+  static bool staged_sum(const Parsed& a, const Parsed& b) {
+    const Extent ea(a);
+    const Extent eb(b);
+    return (a.fill_blocks == 0 || sums_marked) && ea.widest <= V::Sums::most && eb.widest <= V::Sums::most &&
+           (!staged || ea.empty + eb.empty <= few_empty);
+  }
+
+  static std::size_t add(const Params& p, const Params& pa, ChunkBytes a, const Params& pb, ChunkBytes b, int count,
+                         std::uint8_t* to, std::size_t capacity) {
+    const auto rare = [&] { return reference_kernels().add(p, pa, a, pb, b, count, to, capacity); };
+    if (!add_supported(p, pa, pb, capacity)) return rare();
+    Parsed ca;
+    Parsed cb;
+    const Parse fa = parse<V>(pa, a, ca);
+    const Parse fb = parse<V>(pb, b, cb);
+    if (fa == Parse::corrupt || fb == Parse::corrupt) return chunk_corrupt;
+    if (fa == Parse::rare || fb == Parse::rare) return rare();
+    if (ca.kind == Kind::constant && cb.kind == Kind::constant)
+      return write_constant(wrap_add(ca.choice.base, cb.choice.base), to);
+    Choice<std::int32_t> choice;
+    const bool agree = common_choice(ca, cb, choice);
+    if (agree && count == chunk_values) {
+      const std::size_t n = add_planes(p, pa, ca, pb, cb, choice, to, rare);
+      if (n != 0) return n;
+    }
+    Unpacked x;
+    Unpacked y;
+    if (!unpack(pa, ca, count, x) || !unpack(pb, cb, count, y)) return rare();
+    return add_integers(p, x, y, agree ? &choice : nullptr, count, to, capacity, rare);
+  }
+
+  /// What the operands say of the sum's predictor. A constant agrees with all.
+  static bool common_choice(const Parsed& a, const Parsed& b, Choice<std::int32_t>& choice) {
+    if (a.kind == Kind::fill || b.kind == Kind::fill) return false;
+    choice = {(a.kind == Kind::constant ? b : a).choice.predictor, wrap_add(a.choice.base, b.choice.base)};
+    return a.kind != Kind::coded || b.kind != Kind::coded || a.choice.predictor == b.choice.predictor;
+  }
+
+  /// A constant only moves the base: as if it were coded, with planes that are all zero.
+  static void flatten(Parsed& constant, const Parsed& other) {
+    std::memset(constant.dense, 0, sizeof constant.dense);
+    std::memset(constant.sparse, 0, sizeof constant.sparse);
+    constant.in = {other.in.dense, other.in.masks, other.in.masks};
+  }
+
+  /// The value of exceptions that both operands have. False: they are more than one number, or none by right.
+  static bool common_fill(const Params& pa, const Parsed& a, const Params& pb, const Parsed& b, Fill& fill) {
+    fill.blocks = a.fill_blocks;
+    if (a.fill_blocks != b.fill_blocks) return false;
+    if (fill.blocks == 0) return true;
+    return add_fill(pa, a.fill_value, pb, b.fill_value, fill.value) &&
+           (pa.shape.sum || !is_on_grid(pa, a.fill_value)) && (pb.shape.sum || !is_on_grid(pb, b.fill_value));
+  }
+
+  /// Residuals are added as they are. Returns 0 where that would not do.
+  template <class Rare>
+  static std::size_t add_planes(const Params& p, const Params& pa, Parsed& ca, const Params& pb, Parsed& cb,
+                                Choice<std::int32_t> choice, std::uint8_t* to, Rare rare) {
+    Fill fill;
+    if (!common_fill(pa, ca, pb, cb, fill)) return 0;
+    if (ca.kind == Kind::constant) flatten(ca, cb);
+    if (cb.kind == Kind::constant) flatten(cb, ca);
+    if constexpr (requires { typename V::Sums; }) {
+      if (staged_sum(ca, cb)) {
+        typename V::Planes s;
+        if constexpr (sums_marked) {
+          if (!V::Sums::from_chunks(ca, cb, fill, s)) return 0;
+          if (fill.blocks != 0) return finish_marked(s, choice, fill, to);
+        } else {
+          V::Sums::from_chunks(ca, cb, s);
+        }
+        return finish_stages<typename V::Sums>(p, s, choice, choice.predictor, chunk_values, to, rare);
+      }
+    }
+    if constexpr (by_blocks) {
+      Writer w;
+      if (!add_blocks(ca, cb, choice, w)) return 0;
+      if (unclear(p, w.codes, w.coded(), choice.predictor, chunk_values)) return rare();
+      return finish_sum(p, w, choice, fill, to);
+    }
+    return 0;
+  }
+
+  template <Predictor P>
+  static bool add_local(const Integers& q, std::int32_t base, const Parsed& c, const Fill& fill,
+                        Choice<std::int32_t> choice, Writer& w) {
+    Out out = w.out;
+    In in = c.in;
+    Held held;
+    for (int b = 0; b < chunk_blocks; ++b) {
+      const R r = V::template residual<P>(q.q + 64 * b, base);
+      const Out before = out;
+      w.put_code(b, V::put(out, V::sum(r, V::get(in, c.dense[b], c.sparse[b]))));
+      if (__builtin_expect(fill.blocks == 0, 1)) continue;
+      const std::uint64_t marks = bit(fill.blocks, b) ? fill.marks[b] : 0;
+      if (marks != 0 && V::get_plane(in) != mark_plane(marks)) return false;
+      if (P == Predictor::first && !held.check(before, out, marks)) return false;
+      if (marks != 0) V::put_plane(out, mark_plane(marks));
+    }
+    w.out = out;
+    if (fill.blocks == 0) return true;
+    return P == Predictor::first ? !held.start : holds(w, choice, fill.blocks);
+  }
+
+  /// A constant moves all integers alike: residuals, and so the choice of the predictor, are the local ones.
+  template <class Rare>
+  static std::size_t add_constant(const Params& p, Integers& q, std::int32_t biased, std::int32_t constant, int count,
+                                  std::uint8_t* to, Rare rare) {
+    const std::int32_t move = wrap_sub(constant, biased);
+    if (V::constant(q.q)) return write_constant(wrap_add(q.q[0], move), to);
+    const Choice<std::int32_t> choice = choose(q, biased);
+    return write_integers(p, q, choice, wrap_add(choice.base, move), count, to, rare);
+  }
+
+  static std::size_t encode_add(const Params& p, const Params& px, const void* x, const Params& pb, ChunkBytes b,
+                                int count, std::uint8_t* to, std::size_t capacity) {
+    const auto rare = [&] { return reference_kernels().encode_add(p, px, x, pb, b, count, to, capacity); };
+    if (!add_supported(p, px, pb, capacity) || count < chunk_values) return rare();
+    Parsed c;
+    const Parse found = parse<V>(pb, b, c);
+    if (found == Parse::corrupt) return chunk_corrupt;
+    if (found == Parse::rare) return rare();
+    Unpacked local;
+    if (!load_elements(px, x, local.q, local.fill)) return rare();
+    const std::int32_t biased = bias(px);
+    if (c.kind == Kind::constant && local.fill.blocks == 0)
+      return add_constant(p, local.q, biased, c.choice.base, count, to, rare);
+    Choice<std::int32_t> choice = c.choice;
+    const std::int32_t base = choice.predictor == Predictor::none ? mean(local.q.q, biased) : local.q.q[0];
+    choice.base = wrap_add(choice.base, wrap_sub(base, biased));
+    if (c.kind == Kind::coded) {
+      const std::size_t n = add_local_planes(p, px, local, base, pb, c, choice, to, rare);
+      if (n != 0) return n;
+    }
+    Unpacked other;
+    if (!unpack(pb, c, count, other)) return rare();
+    local.step = px.grid.step;
+    if (local.fill.blocks == 0) std::memset(local.fill.marks, 0, sizeof local.fill.marks);
+    if (local.fill.blocks != 0) local.exception.add(fill_as_double(px, local.fill.value));
+    for (std::int32_t& q : local.q.q) q = wrap_sub(q, biased);
+    return add_integers(p, local, other, c.kind == Kind::coded ? &choice : nullptr, count, to, capacity, rare);
+  }
+
+  /// Residuals of the local integers, formed as the chunk's are, and added to those. `local_base` has the integers'
+  /// bias. Returns 0 where that would not do.
+  template <class Rare>
+  static std::size_t add_local_planes(const Params& p, const Params& px, Unpacked& local, std::int32_t local_base,
+                                      const Params& pb, const Parsed& c, Choice<std::int32_t> choice, std::uint8_t* to,
+                                      Rare rare) {
+    if (local.fill.blocks != c.fill_blocks) return 0;
+    Fill& fill = local.fill;
+    std::uint64_t sum = 0;
+    if (fill.blocks != 0) {
+      if (!add_fill(px, fill.value, pb, c.fill_value, sum)) return 0;
+      if (!pb.shape.sum && is_on_grid(pb, c.fill_value)) return 0;
+    }
+    Integers& q = local.q;
+    q.start(local_base);
+    if constexpr (staged) {
+      const Extent e(c);
+      typename V::Planes s;
+      if (fill.blocks == 0 && e.widest <= 15 && with_predictor(choice.predictor, [&](auto k) {
+            return V::Staged::template from_both<k.value>(q, local_base, c, s);
+          }))
+        return finish_stages<typename V::Staged>(p, s, choice, choice.predictor, chunk_values, to, rare);
+    }
+    Writer w;
+    if (!with_predictor(choice.predictor,
+                        [&](auto k) { return add_local<k.value>(q, local_base, c, fill, choice, w); }))
+      return 0;
+    if (unclear(p, w.codes, w.coded(), choice.predictor, chunk_values)) return rare();
+    fill.value = sum;
+    return finish_sum(p, w, choice, fill, to);
+  }
+
+  static const Kernels* kernels() {
+    static const Kernels k{Codec::encode, Codec::decode, add, encode_add};
+    return &k;
+  }
+};

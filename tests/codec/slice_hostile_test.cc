@@ -1,0 +1,79 @@
+// Frames that no encoder writes, with a right checksum: residuals under marks and behind the last value, grid points
+// listed as fill values. Every target refuses them, or makes the same of them as the reference.
+#include <gtest/gtest.h>
+
+#include "codec/slice_cases.h"
+#include "support/patched_crc.h"
+
+namespace laconic::test {
+namespace {
+
+using slice::Target;
+
+/// One bit of the chunks or of their sizes is another, sometimes a few are.
+Outcome damaged(const Outcome& f, Random& random) {
+  constexpr std::size_t header = frame::header_bytes;
+  Outcome d = f;
+  const std::size_t flips = 1 + random.below(2) * random.below(4);
+  for (std::size_t i = 0; i < flips; ++i) {
+    const std::size_t at = header + random.below(d.frame.size() - header);
+    d.frame[at] = static_cast<std::uint8_t>(d.frame[at] ^ 1U << random.below(8));
+  }
+  patch_checksum(d.frame.data(), d.frame.size());
+  return d;
+}
+
+struct Results {
+  Outcome sum, longer_sum, fused;
+  friend bool operator==(const Results&, const Results&) = default;
+};
+
+Results run(const Array& x, const Outcome& hostile, const Outcome& other) {
+  const Outcome sum = added(x, hostile, other);
+  if (sum.code != Code::ok) return {sum, {}, encode_added(x, hostile)};
+  return {sum, added(x, sum, hostile), encode_added(x, hostile)};
+}
+
+/// How many of the frames were taken.
+int compare_with_reference(const Array& x, const Outcome& frame, const Outcome& other, std::uint64_t seed, int tries) {
+  Random random(seed);
+  int taken = 0;
+  for (int i = 0; i < tries; ++i) {
+    const Outcome hostile = damaged(frame, random);
+    const auto on = [&](Target target) {
+      const OnTarget guard(target);
+      return run(x, hostile, other);
+    };
+    const Results expected = on(Target::scalar);
+    taken += expected.sum.code == Code::ok ? 1 : 0;
+    for (const Target target : fast_targets()) {
+      EXPECT_TRUE(expected == on(target)) << slice::name_of(target) << ", damage " << i;
+      if (testing::Test::HasFailure()) return taken;
+    }
+  }
+  return taken;
+}
+
+class SliceHostile : public testing::TestWithParam<DType> {};
+
+TEST_P(SliceHostile, FramesSumAsOnTheReference) {
+  const DType t = GetParam();
+  for (const Kind kind : {Kind::fill_runs, Kind::smooth, Kind::quadratic, Kind::noise, Kind::mixed})
+    for (const std::size_t count : {std::size_t{300}, std::size_t{2048}}) {
+      const Grid g = make_grid(t, 1e-2, 1.3);
+      SCOPED_TRACE(describe(t, g, kind, count));
+      const Array x = sample(t, kind, count);
+      const Outcome one = encoded(x, g);
+      const Outcome two = added(x, one, one);
+      int taken = compare_with_reference(x, one, one, 1, 150);
+      taken += compare_with_reference(x, two, one, 2, 150);
+      EXPECT_GT(taken, 10) << "nothing was tested";
+      if (HasFailure()) return;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Floats, SliceHostile, testing::Values(DType::f32, DType::f64),
+                         [](const auto& p) { return std::string(laconic::name_of(p.param)); });
+
+}  // namespace
+}  // namespace laconic::test
