@@ -12,6 +12,7 @@
 #include <cpuid.h>
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "codec/slice/byte_tables.h"
@@ -86,16 +87,11 @@ inline Bytes64 planes_of_columns(Bytes64 x) {
   return swap_bits<4>(swap_lanes(x));
 }
 
-/// Planes [r2 r1 r0 v5 v4 v3] to [v0 v2 v1 v5 v4 v3], and back.
+/// Planes [r2 r1 r0 v5 v4 v3] to [v0 v2 v1 v5 v4 v3].
 inline Bytes64 mixed_of_planes(Bytes64 x) {
   x = swap_lanes(swap_bits<4>(x));
   x = swap_halves(swap_bits<2>(x));
   return swap_bits<1>(x);
-}
-inline Bytes64 planes_of_mixed(Bytes64 x) {
-  x = swap_halves(swap_bits<1>(x));
-  x = swap_lanes(swap_bits<2>(x));
-  return swap_bits<4>(x);
 }
 
 /// [v0 v2 v1 v5 v4 v3] to [v5 v2 v1 v0 v4 v3]: each dword holds one value of four consecutive groups.
@@ -397,94 +393,18 @@ struct Avx2 : Avx2Base {
   };
   static bool direct(const Params& p) { return elements_of(p) == Elements::f32 && p.narrow_value; }
 
-  // ------------------------------------------------------------------------------------------- sums of blocks
-
-  /// The planes of one operand where the other's are all zero.
-  static Split copy_block(In& in, int dense, int sparse, Out& o) {
-    if (dense + sparse > 8) return put(o, get(in, dense, sparse));
-    const std::uint64_t mask = _bzhi_u64(load<std::uint64_t>(in.masks), static_cast<unsigned>(8 * sparse));
-    const auto n = _mm_popcnt_u64(mask);
-    store256(o.dense, load256(in.dense));
-    store256(o.dense + 32, load256(in.dense + 32));
-    store(o.masks, mask);
-    store256(o.bytes, load256(in.bytes));
-    store256(o.bytes + 32, load256(in.bytes + 32));
-    in.dense += 8 * dense;
-    o.dense += 8 * dense;
-    in.masks += sparse;
-    o.masks += sparse;
-    in.bytes += n;
-    o.bytes += n;
-    return {dense + sparse, dense};
-  }
-
-  /// Residuals of at most 16 planes as words, in an order that packing undoes.
-  struct Words {
-    __m256i v[4];
-  };
-  __attribute__((always_inline)) static Words read_words(In& in, int dense, int sparse) {
-    const int first = below(dense, 0);
-    const Bytes64 low = mixed_of_planes(read_planes(in, first, below(dense + sparse, 0) - first));
-    const int second = below(dense, 1);
-    const Bytes64 high = mixed_of_planes(read_planes(in, second, below(dense + sparse, 1) - second));
-    return {{unzigzag16(_mm256_unpacklo_epi8(low.a, high.a)), unzigzag16(_mm256_unpackhi_epi8(low.a, high.a)),
-             unzigzag16(_mm256_unpacklo_epi8(low.b, high.b)), unzigzag16(_mm256_unpackhi_epi8(low.b, high.b))}};
-  }
-
-  struct Sum {
-    In a, b;
-    Put put;
-  };
-  /// Both fit fifteen bits with sign, so the sum fits sixteen.
-  __attribute__((noinline)) static Sum add_words(In a, int da, int sa, In b, int db, int sb, Out o) {
-    const Words x = read_words(a, da, sa);
-    const Words y = read_words(b, db, sb);
-    const __m256i low_byte = _mm256_set1_epi16(255);
-    __m256i low[4];
-    __m256i high[4];
-    for (int k = 0; k < 4; ++k) {
-      const __m256i s = _mm256_add_epi16(x.v[k], y.v[k]);
-      const __m256i z = _mm256_xor_si256(_mm256_slli_epi16(s, 1), _mm256_srai_epi16(s, 15));
-      low[k] = _mm256_and_si256(z, low_byte);
-      high[k] = _mm256_srli_epi16(z, 8);
-    }
-    const Bytes64 plane[2] = {
-        planes_of_mixed({_mm256_packus_epi16(low[0], low[1]), _mm256_packus_epi16(low[2], low[3])}),
-        planes_of_mixed({_mm256_packus_epi16(high[0], high[1]), _mm256_packus_epi16(high[2], high[3])})};
-    return {a, b, put_groups<2>(o, plane)};
-  }
-
-  __attribute__((always_inline)) static Split add_block(In& a, int da, int sa, In& b, int db, int sb, Out& o) {
-    const int wa = da + sa;
-    const int wb = db + sb;
-    if (wa == 0 && wb == 0) return {0, 0};
-    if (wb == 0) return copy_block(a, da, sa, o);
-    if (wa == 0) return copy_block(b, db, sb, o);
-    if (__builtin_expect(wa > 7 || wb > 7, 0)) {
-      if (wa > 15 || wb > 15) {
-        const Block64 ra = get(a, da, sa);
-        return put(o, sum(ra, get(b, db, sb)));
-      }
-      const Sum s = add_words(a, da, sa, b, db, sb, o);
-      a = s.a;
-      b = s.b;
-      o = s.put.out;
-      return s.put.split;
-    }
-    // Both fit seven bits with sign, so the sum fits eight.
-    const Bytes64 x = read_mixed(a, da, sa);
-    const Bytes64 y = read_mixed(b, db, sb);
-    return put_narrow(
-        o, planes_of_mixed({zigzag_bytes(_mm256_add_epi8(x.a, y.a)), zigzag_bytes(_mm256_add_epi8(x.b, y.b))}));
-  }
+  // ------------------------------------------------------------------------------------------- one plane
 
   static std::uint64_t spread(std::uint8_t mask) { return _pdep_u64(mask, 0x0101010101010101ULL) * 255; }
 
   /// One sparse plane: its mask and its non-zero bytes.
-  static void put_plane(Out& o, std::uint64_t plane) {
+  static std::uint8_t mask_of(std::uint64_t plane) {
     const __m128i bytes = _mm_cvtsi64_si128(static_cast<long long>(plane));
     const auto zeros = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_setzero_si128())));
-    const auto mask = static_cast<std::uint8_t>(~zeros);
+    return static_cast<std::uint8_t>(~zeros);
+  }
+  static void put_plane(Out& o, std::uint64_t plane) {
+    const std::uint8_t mask = mask_of(plane);
     *o.masks++ = mask;
     store(o.bytes, _pext_u64(plane, spread(mask)));
     o.bytes += _mm_popcnt_u32(mask);
@@ -497,7 +417,14 @@ struct Avx2 : Avx2Base {
   }
 };
 
-const Kernels* found() { return FastSums<Avx2>::kernels(); }
+#include "codec/slice/avx2_sums.h"
+
+struct Avx2Codec : Avx2 {
+  using Sums = PlaneSums;
+  using Planes = PlaneSet;
+};
+
+const Kernels* found() { return FastSums<Avx2Codec>::kernels(); }
 
 }  // namespace
 }  // namespace laconic::slice

@@ -1,0 +1,350 @@
+// Sums of whole chunks with at most 29 planes a block, in stages, and without going through integers: residuals are
+// added as planes, bit by bit, four blocks at a time. Between the stages planes lie in memory, block after block, so
+// that none waits for the lengths of the blocks before. Included by avx2.cc, after the plane coder that works block by
+// block and handles everything else.
+
+/// The planes of all blocks of a sum, lowest first, and of every plane which of its bytes are not zero. Planes of a
+/// block where nothing is are not filled in. May be read from any plane of a block on.
+struct PlaneSet {
+  static constexpr int most = 32;
+  alignas(64) std::uint64_t plane[chunk_blocks + 1][most];
+  alignas(64) std::uint8_t nonzero[most][chunk_blocks];
+  int groups = 1;  ///< of eight planes: the others are zero
+};
+
+/// How the planes are split; the masks of every block's planes, lowest first.
+struct Places {
+  alignas(64) std::uint8_t codes[64];
+  alignas(32) std::uint8_t dense[chunk_blocks];
+  alignas(32) std::uint8_t sparse[chunk_blocks];
+  alignas(64) std::uint8_t masks[chunk_blocks + 1][PlaneSet::most];
+  std::size_t total = 0;     ///< bytes of all sections, but for planes of marks
+  std::uint32_t marked = 0;  ///< blocks that have one
+  std::uint64_t mark_plane[chunk_blocks];
+};
+
+/// Planes 4 k .. 4 k + 3: all ones in those below n.
+struct PlaneMasks {
+  alignas(64) std::uint8_t bytes[16 * PlaneSet::most];
+  constexpr PlaneMasks() : bytes() {
+    for (int i = 0; i < 8 * PlaneSet::most; ++i) bytes[i] = 255;
+  }
+  [[nodiscard]] __m256i below(int n, int k) const { return load256(bytes + 8 * (PlaneSet::most - n) + 32 * k); }
+};
+constexpr PlaneMasks plane_masks;
+
+struct PlaneSums {
+  /// Most planes of an operand's block: sums have codes.
+  static constexpr int most = max_code_width - 1;
+
+  /// The next eight of n masks; zeros behind the last.
+  static std::uint64_t some_masks(const std::uint8_t* at, std::ptrdiff_t n) {
+    return _bzhi_u64(load<std::uint64_t>(at), static_cast<unsigned>(n < 8 ? 8 * n : 64));
+  }
+
+  /// A chunk whose sparse planes have been expanded, one after another; where the next block's are.
+  struct Operand {
+    const Parsed& chunk;
+    const std::uint8_t* dense;
+    const std::uint64_t* sparse = planes + PlaneSet::most;
+    alignas(64) std::uint64_t planes[PlaneSet::most * (1 + chunk_blocks + 2)];
+
+    explicit Operand(const Parsed& c) : chunk(c), dense(c.in.dense) {
+      const std::ptrdiff_t n = c.in.bytes - c.in.masks;
+      const std::uint8_t* at = c.in.bytes;
+      for (std::ptrdiff_t i = 0; i < n; i += 8) {
+        const std::uint64_t masks = some_masks(c.in.masks + i, n - i);
+#pragma GCC unroll 8
+        for (int r = 0; r < 8; ++r) {
+          const std::uint64_t m = masks >> (8 * r) & 255;
+          store64(planes + PlaneSet::most + i + r, _mm_shuffle_epi8(load64(at), load64(expand_shuffles.of(m))));
+          at += _mm_popcnt_u64(m);
+        }
+      }
+    }
+    void pass(int b) {
+      dense += 8 * chunk.dense[b];
+      sparse += chunk.sparse[b] + (chunk.fill_blocks >> b & 1);
+    }
+    [[nodiscard]] int planes_of(int b) const { return chunk.dense[b] + chunk.sparse[b]; }
+    /// Positions of block b, the next one, whose residuals are not zero.
+    [[nodiscard]] std::uint64_t any(int b) const {
+      std::uint64_t all = 0;
+      for (int r = 0; r < chunk.dense[b]; ++r) all |= load<std::uint64_t>(dense + 8 * r);
+      for (int r = 0; r < chunk.sparse[b]; ++r) all |= sparse[r];
+      return all;
+    }
+  };
+
+  static void transpose(__m256i* x) {
+    const __m256i a = _mm256_unpacklo_epi64(x[0], x[1]);
+    const __m256i b = _mm256_unpackhi_epi64(x[0], x[1]);
+    const __m256i c = _mm256_unpacklo_epi64(x[2], x[3]);
+    const __m256i d = _mm256_unpackhi_epi64(x[2], x[3]);
+    x[0] = _mm256_permute2x128_si256(a, c, 0x20);
+    x[1] = _mm256_permute2x128_si256(b, d, 0x20);
+    x[2] = _mm256_permute2x128_si256(a, c, 0x31);
+    x[3] = _mm256_permute2x128_si256(b, d, 0x31);
+  }
+
+  /// The lowest planes of the next four blocks, b on; the same plane of all four in one register.
+  template <int Planes>
+  __attribute__((always_inline)) static void take(Operand& o, int b, __m256i* x) {
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+      const int d = o.chunk.dense[b + j];
+      const int w = o.planes_of(b + j);
+      const std::uint64_t* sparse = o.sparse - d;
+#pragma GCC unroll 8
+      for (int k = 0; k < Planes / 4; ++k) {
+        // No further past the end of a chunk than may be read.
+        const int at = Planes <= 16 || 4 * k < d ? 32 * k : 0;
+        const __m256i planes =
+            _mm256_blendv_epi8(load256(sparse + 4 * k), load256(o.dense + at), plane_masks.below(d, k));
+        x[4 * k + j] = _mm256_and_si256(planes, plane_masks.below(w, k));
+      }
+      o.pass(b + j);
+    }
+#pragma GCC unroll 8
+    for (int k = 0; k < Planes / 4; ++k) transpose(x + 4 * k);
+  }
+
+  /// x += y, where the topmost plane of both is zero, so that the sum fits. Bit r of a number is its zigzag plane r + 1
+  /// where it is not negative, the inverse where it is; plane 0 is the sign.
+  template <int Planes>
+  __attribute__((always_inline)) static void add(__m256i* x, const __m256i* y) {
+    const __m256i sign_x = x[0];
+    const __m256i sign_y = y[0];
+    __m256i carry = _mm256_setzero_si256();
+#pragma GCC unroll 32
+    for (int r = 0; r + 1 < Planes; ++r) {
+      const __m256i a = _mm256_xor_si256(x[r + 1], sign_x);
+      const __m256i b = _mm256_xor_si256(y[r + 1], sign_y);
+      const __m256i differ = _mm256_xor_si256(a, b);
+      x[r] = _mm256_xor_si256(differ, carry);
+      carry = or_of(_mm256_and_si256(a, b), _mm256_and_si256(differ, carry));
+    }
+    const __m256i sign = _mm256_xor_si256(_mm256_xor_si256(sign_x, sign_y), carry);
+#pragma GCC unroll 32
+    for (int r = Planes - 1; r > 0; --r) x[r] = _mm256_xor_si256(x[r - 1], sign);
+    x[0] = sign;
+  }
+
+  template <int Planes>
+  __attribute__((always_inline)) static void keep(__m256i* x, PlaneSet& s, int b) {
+#pragma GCC unroll 32
+    for (int r = 0; r < Planes; ++r) {
+      const auto zero = _mm256_movemask_epi8(_mm256_cmpeq_epi8(x[r], _mm256_setzero_si256()));
+      store(s.nonzero[r] + b, ~static_cast<std::uint32_t>(zero));
+    }
+#pragma GCC unroll 8
+    for (int k = 0; k < Planes / 4; ++k) {
+      transpose(x + 4 * k);
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) store256(s.plane[b + j] + 4 * k, x[4 * k + j]);
+    }
+  }
+
+  template <int Planes>
+  static void four_blocks(Operand& x, Operand& y, int b, PlaneSet& s) {
+    __m256i u[Planes];
+    __m256i v[Planes];
+    take<Planes>(x, b, u);
+    take<Planes>(y, b, v);
+    add<Planes>(u, v);
+    keep<Planes>(u, s, b);
+  }
+
+  static void from_operands(Operand& x, Operand& y, const Extent& widths, PlaneSet& s) {
+    s.groups = widths.widest < 8 ? 1 : widths.widest < 16 ? 2 : 4;
+    if (s.groups > 1) std::memset(s.nonzero[8], 0, static_cast<std::size_t>((s.groups - 1) * 8 * chunk_blocks));
+    for (int b = 0; b < chunk_blocks; b += 4) {
+      // Four numbers of planes each.
+      const std::uint32_t w = (load<std::uint32_t>(x.chunk.dense + b) + load<std::uint32_t>(x.chunk.sparse + b)) |
+                              (load<std::uint32_t>(y.chunk.dense + b) + load<std::uint32_t>(y.chunk.sparse + b));
+      if (w == 0) {
+        for (int r = 0; r < 8; ++r) store(s.nonzero[r] + b, std::uint32_t{0});
+        for (int j = 0; j < 4; ++j) {
+          x.pass(b + j);
+          y.pass(b + j);
+        }
+      } else if ((w & 0x18181818) == 0) {
+        four_blocks<8>(x, y, b, s);
+      } else if ((w & 0x10101010) == 0) {
+        four_blocks<16>(x, y, b, s);
+      } else {
+        four_blocks<32>(x, y, b, s);
+      }
+    }
+  }
+  /// Both have marks in the blocks of `fill`, which gets them. False: they differ.
+  static bool same_marks(const Operand& x, const Operand& y, Fill& fill) {
+    const std::uint64_t* in_x = x.sparse;
+    const std::uint64_t* in_y = y.sparse;
+    for (int b = 0; b < chunk_blocks; ++b) {
+      in_x += x.chunk.sparse[b];
+      in_y += y.chunk.sparse[b];
+      if ((fill.blocks >> b & 1) == 0) continue;
+      if (*in_x == 0 || *in_x != *in_y) return false;
+      fill.marks[b] = marks_of(*in_x);
+      ++in_x;
+      ++in_y;
+    }
+    return true;
+  }
+
+  /// False: the operands' marks differ.
+  static bool from_chunks(const Parsed& a, const Parsed& b, Fill& fill, PlaneSet& s) {
+    Operand x(a);
+    Operand y(b);
+    if (fill.blocks != 0 && !same_marks(x, y, fill)) return false;
+    Extent widths(a);
+    widths.widest = std::max(widths.widest, Extent(b).widest);
+    from_operands(x, y, widths, s);
+    return true;
+  }
+
+  /// Numbers of bits of the bytes.
+  static __m256i bit_counts(__m256i v) {
+    const __m256i of_nibble =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
+    const __m256i nibble = _mm256_set1_epi8(15);
+    return _mm256_add_epi8(_mm256_shuffle_epi8(of_nibble, _mm256_and_si256(v, nibble)),
+                           _mm256_shuffle_epi8(of_nibble, _mm256_and_si256(_mm256_srli_epi16(v, 4), nibble)));
+  }
+
+  /// All blocks at a time, a byte for each.
+  static Places place(const PlaneSet& s, const Fill& fill) {
+    Places at;
+    at.marked = fill.blocks;
+    for (std::uint32_t m = fill.blocks; m != 0; m &= m - 1) {
+      const auto b = _tzcnt_u32(m);
+      at.mark_plane[b] = mark_plane(fill.marks[b]);
+    }
+    const __m256i zero = _mm256_setzero_si256();
+    const int planes = 8 * s.groups;
+    __m256i w = zero;
+    __m256i d = zero;
+    __m256i run = _mm256_set1_epi8(-1);  // blocks whose planes have all been dense
+    for (int r = 0; r < planes; ++r) {
+      const __m256i mask = load256(s.nonzero[r]);
+      w = _mm256_max_epu8(
+          w, _mm256_andnot_si256(_mm256_cmpeq_epi8(mask, zero), _mm256_set1_epi8(static_cast<char>(r + 1))));
+      const __m256i zeros = _mm256_xor_si256(mask, _mm256_set1_epi8(-1));
+      const __m256i but_one = _mm256_and_si256(zeros, _mm256_add_epi8(zeros, _mm256_set1_epi8(-1)));
+      run = _mm256_and_si256(run, _mm256_cmpeq_epi8(but_one, zero));
+      d = _mm256_sub_epi8(d, run);
+    }
+    // What a code can count, as dense_planes() says.
+    const __m256i six = _mm256_set1_epi8(6);
+    const __m256i fewer = _mm256_andnot_si256(_mm256_cmpgt_epi8(w, _mm256_add_epi8(d, d)), _mm256_sub_epi8(w, six));
+    d = _mm256_blendv_epi8(d, fewer, _mm256_cmpgt_epi8(_mm256_sub_epi8(w, d), six));
+    const __m256i sparse = _mm256_sub_epi8(w, d);
+    const __m256i top = _mm256_min_epu8(sparse, _mm256_set1_epi8(7));  // more than six only where none is dense
+    store256(at.codes, or_of(w, _mm256_slli_epi16(top, 5)));
+    store256(at.dense, d);
+    store256(at.sparse, sparse);
+    __m256i bytes = zero;
+    for (int r = 0; r < planes; ++r) {
+      const __m256i dense = _mm256_cmpgt_epi8(d, _mm256_set1_epi8(static_cast<char>(r)));
+      const __m256i counts = bit_counts(_mm256_andnot_si256(dense, load256(s.nonzero[r])));
+      bytes = _mm256_add_epi64(bytes, _mm256_sad_epu8(counts, zero));
+    }
+    const __m256i of_planes = _mm256_sad_epu8(_mm256_add_epi8(sparse, _mm256_slli_epi16(d, 3)), zero);
+    at.total = sum64(_mm256_add_epi64(bytes, of_planes));
+    for (int g = 0; g < s.groups; ++g) masks_by_block(s.nonzero + 8 * g, at.masks[0] + 8 * g);
+    return at;
+  }
+  static std::size_t sum64(__m256i v) {
+    const __m128i q = _mm_add_epi64(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    return static_cast<std::size_t>(_mm_cvtsi128_si64(q) + _mm_extract_epi64(q, 1));
+  }
+
+  /// Eight bytes of every block, from one row for each.
+  static void masks_by_block(const std::uint8_t (*row)[chunk_blocks], std::uint8_t* to) {
+    __m256i half[8];
+    __m256i quarter[8];
+    for (int r = 0; r < 8; r += 2) {
+      half[r] = _mm256_unpacklo_epi8(load256(row[r]), load256(row[r + 1]));
+      half[r + 1] = _mm256_unpackhi_epi8(load256(row[r]), load256(row[r + 1]));
+    }
+    // half[2 k + h]: planes 2 k and 2 k + 1 of blocks 8 h on, and of 16 + 8 h on.
+    for (int h = 0; h < 2; ++h)
+      for (int k = 0; k < 2; ++k) {
+        quarter[4 * h + 2 * k] = _mm256_unpacklo_epi16(half[4 * k + h], half[4 * k + 2 + h]);
+        quarter[4 * h + 2 * k + 1] = _mm256_unpackhi_epi16(half[4 * k + h], half[4 * k + 2 + h]);
+      }
+    // quarter[4 h + 2 k + i]: planes 4 k .. 4 k + 3 of blocks 8 h + 4 i on, and 16 more.
+    for (int h = 0; h < 2; ++h)
+      for (int i = 0; i < 2; ++i)
+        for (int two = 0; two < 2; ++two) {
+          const __m256i low = quarter[4 * h + i];
+          const __m256i high = quarter[4 * h + 2 + i];
+          const __m256i x = two == 0 ? _mm256_unpacklo_epi32(low, high) : _mm256_unpackhi_epi32(low, high);
+          std::uint8_t* at = to + static_cast<std::ptrdiff_t>((8 * h + 4 * i + 2 * two) * PlaneSet::most);
+          const __m128i later = _mm256_extracti128_si256(x, 1);
+          store64(at, _mm256_castsi256_si128(x));
+          store64(at + PlaneSet::most, _mm_unpackhi_epi64(_mm256_castsi256_si128(x), later));
+          store64(at + 16 * PlaneSet::most, later);
+          store64(at + 17 * PlaneSet::most, _mm_unpackhi_epi64(later, later));
+        }
+  }
+
+  /// Positions of a block whose residuals are not zero.
+  static std::uint64_t any(const PlaneSet& s, const Places& at, int b) {
+    std::uint64_t all = 0;
+    for (int r = 0; r < at.dense[b] + at.sparse[b]; ++r) all |= s.plane[b][r];
+    return all;
+  }
+
+  /// Copies n words, rounded up to eight, and no fewer than that.
+  static void copy_words(void* to, const std::uint64_t* from, int n) {
+    auto* at = static_cast<std::uint8_t*>(to);
+    for (int i = 0; i == 0 || __builtin_expect(i < n, 0); i += 8) {
+      store256(at + 8 * i, load256(from + i));
+      store256(at + 8 * i + 32, load256(from + i + 4));
+    }
+  }
+
+  /// The three sections.
+  static std::uint8_t* write_sections(const PlaneSet& s, const Places& at, std::uint8_t* to) {
+    return at.marked != 0 ? write_sections<true>(s, at, to) : write_sections<false>(s, at, to);
+  }
+  template <bool Marked>
+  static std::uint8_t* write_sections(const PlaneSet& s, const Places& at, std::uint8_t* to) {
+    alignas(64) std::uint64_t sparse[PlaneSet::most * (chunk_blocks + 1) + chunk_blocks];
+    for (int b = 0; b < chunk_blocks; ++b) {
+      copy_words(to, s.plane[b], at.dense[b]);
+      to += 8 * at.dense[b];
+    }
+    const std::uint8_t* masks = to;
+    std::uint64_t* end = sparse;
+    for (int b = 0; b < chunk_blocks; ++b) {
+      const int n = at.sparse[b];
+      copy_words(end, s.plane[b] + at.dense[b], n);
+      for (int i = 0; i == 0 || __builtin_expect(i < n, 0); i += 8)
+        store(to + i, load<std::uint64_t>(at.masks[b] + at.dense[b] + i));
+      end += n;
+      to += n;
+      if (Marked && (at.marked >> b & 1) != 0) {
+        *end++ = at.mark_plane[b];
+        *to++ = Avx2::mask_of(at.mark_plane[b]);
+      }
+    }
+    return write_bytes(sparse, masks, end - sparse, to);
+  }
+  /// The bytes of n planes that are not zero.
+  static std::uint8_t* write_bytes(const std::uint64_t* plane, const std::uint8_t* masks, std::ptrdiff_t n,
+                                   std::uint8_t* to) {
+    for (std::ptrdiff_t i = 0; i < n; i += 8) {
+      const std::uint64_t some = some_masks(masks + i, n - i);
+#pragma GCC unroll 8
+      for (int r = 0; r < 8; ++r) {
+        const std::uint64_t m = some >> (8 * r) & 255;
+        store64(to, _mm_shuffle_epi8(load64(plane + i + r), load64(compress_shuffles.of(m))));
+        to += _mm_popcnt_u64(m);
+      }
+    }
+    return to;
+  }
+};
