@@ -1,7 +1,7 @@
 // Encoding and decoding chunks on 32-bit integers, written once over a vector policy V (policy.h says what V offers).
 // Included by each SIMD target inside its own anonymous namespace and target region; whatever is rare (listed
-// exceptions, lossless blocks, 64-bit integers, sums with differing exceptions) is handed to the reference, which
-// defines the bytes.
+// exceptions, lossless blocks, 64-bit integers) is handed to the reference, which defines the bytes. Adding is in
+// fast_sums.h.
 //
 //   elements <-V::quantise, V::dequantise-> 2048 integers <-V::put, V::Chain-> planes <-this file-> bytes
 

@@ -1,6 +1,5 @@
 // What a SIMD target offers: four operations on one chunk. The reference is their definition; every other set writes
-// the same bytes and reads the same values, and hands rare shapes (listed exceptions, sums of chunks whose marks
-// differ) to it.
+// the same bytes and reads the same values, and hands rare shapes (listed exceptions, lossless blocks) to it.
 #pragma once
 
 #include <cstddef>
