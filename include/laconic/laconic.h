@@ -108,7 +108,7 @@ typedef struct laconic_stats {
   uint64_t original_bytes; /* what the messages that this rank sent would be uncompressed */
   uint64_t wire_bytes;     /* what they were */
   double codec_seconds;
-  double wire_seconds; /* waiting for other ranks */
+  double wire_seconds; /* waiting for other ranks; of short calls that go plainly one in a few is timed */
   double compute_seconds;
   double other_seconds;
   double operand_bound; /* absolute; of the last call; 0: lossless */

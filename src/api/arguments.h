@@ -5,6 +5,7 @@
 
 #include <numeric>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "api/handle.h"
@@ -39,21 +40,24 @@ class Chosen {
   std::optional<Error> wrong_;
 };
 
-/// A call with its arguments, to be run over this communicator or, in the background, over another of the same ranks.
-using Work = Background::Work;
-
-/// Makes the call and runs it. make(communicator) returns the Work.
-template <typename Make>
-int now(laconic_comm* comm, Make&& make) noexcept {
+/// Runs a call (calls.h).
+template <typename Arguments>
+int now(laconic_comm* comm, const laconic_options* options, const Arguments& call) noexcept {
   return guarded([&] {
     Communicator& c = required(comm);
-    make(c)(c);
+    if (options == nullptr) {
+      call.run(c, c.defaults());
+    } else {
+      const Chosen chosen(options, c);
+      call.run(c, chosen.of(Arguments::collective, c));
+    }
   });
 }
 
-/// Makes the call and leaves it to the communicator's thread.
-template <typename Make>
-int later(laconic_comm* comm, laconic_request** request, Make&& make) noexcept {
+/// Leaves it to the communicator's thread, which has a communicator of its own over the same ranks.
+template <typename Arguments>
+int later(laconic_comm* comm, const laconic_options* options, laconic_request** request,
+          const Arguments& call) noexcept {
   return guarded([&] {
     if (request == nullptr) throw Error(Code::invalid_argument, "request is null");
     *request = nullptr;
@@ -63,7 +67,9 @@ int later(laconic_comm* comm, laconic_request** request, Make&& make) noexcept {
     }
     auto made = std::make_unique<laconic_request>();
     made->comm = comm;
-    made->result = comm->background->submit(make(c));
+    made->result = comm->background->submit([call, chosen = Chosen(options, c)](Communicator& on) {
+      return call.run(on, chosen.of(Arguments::collective, on));
+    });
     *request = made.release();
   });
 }
@@ -73,43 +79,48 @@ inline DType as_dtype(laconic_dtype dtype) {
 }  // checked, with the others, by the call
 inline Op as_op(laconic_op op) { return static_cast<Op>(op); }
 
-/// The counts of all ranks; empty where they are null, which the call then refuses.
-inline std::vector<std::size_t> counts_from(const size_t* counts, const Communicator& comm) {
-  if (counts == nullptr) return {};
-  return {counts, counts + comm.size()};
-}
+/// A number for each rank: the caller's own array; what is copied has one of its own, since a call that runs later
+/// cannot look at the caller's.
+class Numbers {
+ public:
+  /// Null: none, which the call refuses if it needs them.
+  Numbers(const size_t* given, const laconic_comm* comm)
+      : get_(given, given == nullptr || comm == nullptr ? 0 : static_cast<std::size_t>(comm->comm.size())) {}
+  /// The root's; none elsewhere, where nothing is looked at.
+  Numbers(const size_t* given, int root, const laconic_comm* comm)
+      : Numbers(laconic_comm_rank(comm) == root ? given : nullptr, comm) {}
+  Numbers(const Numbers& o) : kept_(o.get_.begin(), o.get_.end()), get_(kept_) {}
+  Numbers(Numbers&&) = default;  // the vector's memory comes along
+  Numbers& operator=(const Numbers&) = delete;
+  Numbers& operator=(Numbers&&) = delete;
+  ~Numbers() = default;
 
-inline std::vector<std::size_t> same_counts(std::size_t count, const Communicator& comm) {
-  return std::vector<std::size_t>(static_cast<std::size_t>(comm.size()), count);
-}
+  [[nodiscard]] std::span<const std::size_t> get() const { return get_; }
+  [[nodiscard]] std::size_t total() const { return std::accumulate(get_.begin(), get_.end(), std::size_t{0}); }
+  /// Of this rank; 0 where there are none.
+  [[nodiscard]] std::size_t own(const Communicator& comm) const {
+    return get_.empty() ? 0 : get_[static_cast<std::size_t>(comm.rank())];
+  }
 
-/// Of interest on the root only.
-inline std::vector<std::size_t> counts_at(int root, const size_t* counts, const Communicator& comm) {
-  return comm.rank() == root ? counts_from(counts, comm) : std::vector<std::size_t>{};
-}
-inline std::vector<std::size_t> same_counts_at(int root, std::size_t count, const Communicator& comm) {
-  return comm.rank() == root ? same_counts(count, comm) : std::vector<std::size_t>{};
-}
-
-/// Elements of the ranks before this one.
-inline std::size_t before(const std::vector<std::size_t>& counts, int rank) {
-  return std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0});
-}
-inline std::size_t total(const std::vector<std::size_t>& counts) {
-  return before(counts, static_cast<int>(counts.size()));
-}
-inline std::size_t own(const std::vector<std::size_t>& counts, const Communicator& comm) {
-  return counts.empty() ? 0 : counts[static_cast<std::size_t>(comm.rank())];
-}
+ private:
+  std::vector<std::size_t> kept_;
+  std::span<const std::size_t> get_;
+};
 
 inline const void* in_place_or(const void* buffer, const void* place) {
   return buffer == LACONIC_IN_PLACE ? place : buffer;
 }
 
 /// Where the part of this rank lies in an array of all parts.
-inline void* part_of(void* all, const std::vector<std::size_t>& counts, DType dtype, const Communicator& comm) {
-  if (counts.empty()) return nullptr;
-  return slice_of(MutArray{all, total(counts), dtype}, before(counts, comm.rank()), own(counts, comm)).data;
+inline void* part_of(void* all, std::span<const std::size_t> counts, DType dtype, const Communicator& comm) {
+  if (counts.empty() || all == nullptr) return nullptr;
+  const auto before = std::accumulate(counts.begin(), counts.begin() + comm.rank(), std::size_t{0});
+  return static_cast<std::uint8_t*>(all) + before * size_of(dtype);
+}
+/// The same where all parts have as many elements.
+inline void* part_of(void* all, std::size_t count, DType dtype, const Communicator& comm) {
+  if (all == nullptr) return nullptr;
+  return static_cast<std::uint8_t*>(all) + static_cast<std::size_t>(comm.rank()) * count * size_of(dtype);
 }
 
 }  // namespace laconic::api

@@ -1,35 +1,151 @@
-// The collectives with the arguments of the C interface, ready to be run now or later. Counts are copied, buffers are
-// not.
+// The collectives with the arguments of the C interface. Each can be run now, or copied and run later.
 #pragma once
 
 #include "api/arguments.h"
 
 namespace laconic::api {
 
-Work allreduce(const Communicator& c, const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype,
-               laconic_op op, const laconic_options* options);
-Work reduce(const Communicator& c, const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
-            int root, const laconic_options* options);
-Work scan(const Communicator& c, const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
-          const laconic_options* options);
-Work exscan(const Communicator& c, const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
-            const laconic_options* options);
-/// Empty counts: refused.
-Work reduce_scatter(const Communicator& c, const void* sendbuf, void* recvbuf, std::vector<std::size_t> counts,
-                    laconic_dtype dtype, laconic_op op, const laconic_options* options);
-Work bcast(const Communicator& c, void* buf, size_t count, laconic_dtype dtype, int root,
-           const laconic_options* options);
-/// counts: on the root those of all ranks.
-Work scatter(const Communicator& c, const void* sendbuf, std::vector<std::size_t> counts, bool equal, void* recvbuf,
-             size_t recvcount, laconic_dtype dtype, int root, const laconic_options* options);
-Work gather(const Communicator& c, const void* sendbuf, size_t sendcount, void* recvbuf,
-            std::vector<std::size_t> counts, bool equal, laconic_dtype dtype, int root, const laconic_options* options);
-/// Empty counts: refused.
-Work allgather(const Communicator& c, const void* sendbuf, void* recvbuf, std::vector<std::size_t> counts, bool equal,
-               laconic_dtype dtype, const laconic_options* options);
-Work alltoall(const Communicator& c, const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype,
-              const laconic_options* options);
-Work alltoallv(const Communicator& c, const void* sendbuf, const size_t* sendcounts, void* recvbuf,
-               const size_t* recvcounts, laconic_dtype dtype, const laconic_options* options);
+struct Allreduce {
+  static constexpr Collective collective = Collective::allreduce;
+  const void* sendbuf;
+  void* recvbuf;
+  size_t count;
+  laconic_dtype dtype;
+  laconic_op op;
+  Report run(Communicator& on, const Options& options) const;
+};
+
+struct Reduce {
+  static constexpr Collective collective = Collective::reduce;
+  const void* sendbuf;
+  void* recvbuf;
+  size_t count;
+  laconic_dtype dtype;
+  laconic_op op;
+  int root;
+  Report run(Communicator& on, const Options& options) const;
+};
+
+/// Scan or exscan.
+template <Collective which>
+struct Prefix {
+  static constexpr Collective collective = which;
+  const void* sendbuf;
+  void* recvbuf;
+  size_t count;
+  laconic_dtype dtype;
+  laconic_op op;
+  Report run(Communicator& on, const Options& options) const;
+};
+using Scan = Prefix<Collective::scan>;
+using Exscan = Prefix<Collective::exscan>;
+
+struct ReduceScatter {
+  static constexpr Collective collective = Collective::reduce_scatter;
+  const void* sendbuf;
+  void* recvbuf;
+  Numbers counts;
+  laconic_dtype dtype;
+  laconic_op op;
+  Report run(Communicator& on, const Options& options) const;
+};
+
+struct ReduceScatterBlock {
+  static constexpr Collective collective = Collective::reduce_scatter;
+  const void* sendbuf;
+  void* recvbuf;
+  size_t recvcount;
+  laconic_dtype dtype;
+  laconic_op op;
+  Report run(Communicator& on, const Options& options) const;
+};
+
+struct Bcast {
+  static constexpr Collective collective = Collective::bcast;
+  void* buf;
+  size_t count;
+  laconic_dtype dtype;
+  int root;
+  Report run(Communicator& on, const Options& options) const;
+};
+
+struct Scatter {
+  static constexpr Collective collective = Collective::scatter;
+  const void* sendbuf;
+  void* recvbuf;
+  size_t count;
+  laconic_dtype dtype;
+  int root;
+  Report run(Communicator& on, const Options& options) const;
+};
+
+struct Scatterv {
+  static constexpr Collective collective = Collective::scatter;
+  const void* sendbuf;
+  Numbers sendcounts;  ///< of the root
+  void* recvbuf;
+  size_t recvcount;
+  laconic_dtype dtype;
+  int root;
+  Report run(Communicator& on, const Options& options) const;
+};
+
+struct Gather {
+  static constexpr Collective collective = Collective::gather;
+  const void* sendbuf;
+  size_t count;
+  void* recvbuf;
+  laconic_dtype dtype;
+  int root;
+  Report run(Communicator& on, const Options& options) const;
+};
+
+struct Gatherv {
+  static constexpr Collective collective = Collective::gather;
+  const void* sendbuf;
+  size_t sendcount;
+  void* recvbuf;
+  Numbers recvcounts;  ///< of the root
+  laconic_dtype dtype;
+  int root;
+  Report run(Communicator& on, const Options& options) const;
+};
+
+struct Allgather {
+  static constexpr Collective collective = Collective::allgather;
+  const void* sendbuf;
+  size_t count;
+  void* recvbuf;
+  laconic_dtype dtype;
+  Report run(Communicator& on, const Options& options) const;
+};
+
+struct Allgatherv {
+  static constexpr Collective collective = Collective::allgather;
+  const void* sendbuf;
+  void* recvbuf;
+  Numbers recvcounts;
+  laconic_dtype dtype;
+  Report run(Communicator& on, const Options& options) const;
+};
+
+struct Alltoall {
+  static constexpr Collective collective = Collective::alltoall;
+  const void* sendbuf;
+  void* recvbuf;
+  size_t count;
+  laconic_dtype dtype;
+  Report run(Communicator& on, const Options& options) const;
+};
+
+struct Alltoallv {
+  static constexpr Collective collective = Collective::alltoall;
+  const void* sendbuf;
+  Numbers sendcounts;
+  void* recvbuf;
+  Numbers recvcounts;
+  laconic_dtype dtype;
+  Report run(Communicator& on, const Options& options) const;
+};
 
 }  // namespace laconic::api

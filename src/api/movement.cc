@@ -8,137 +8,117 @@
 
 namespace laconic::api {
 
-Work bcast(const Communicator& c, void* buf, size_t count, laconic_dtype dtype, int root,
-           const laconic_options* options) {
-  return [=, chosen = Chosen(options, c)](Communicator& on) {
-    return laconic::bcast({buf, count, as_dtype(dtype)}, root, on, chosen.of(Collective::bcast, on));
-  };
+Report Bcast::run(Communicator& on, const Options& options) const {
+  return laconic::bcast({buf, count, as_dtype(dtype)}, root, on, options);
 }
 
-Work scatter(const Communicator& c, const void* sendbuf, std::vector<std::size_t> counts, bool equal, void* recvbuf,
-             size_t recvcount, laconic_dtype dtype, int root, const laconic_options* options) {
-  return [=, counts = std::move(counts), chosen = Chosen(options, c)](Communicator& on) {
-    const ConstArray send{sendbuf, total(counts), as_dtype(dtype)};
-    // Writing to a part of sendbuf does not happen: in place, the root's part is where it should be.
-    void* part = part_of(const_cast<void*>(sendbuf), counts, as_dtype(dtype), on);
-    const bool in_place = recvbuf == LACONIC_IN_PLACE;
-    const MutArray recv{in_place ? part : recvbuf, in_place ? own(counts, on) : recvcount, as_dtype(dtype)};
-    const Options& o = chosen.of(Collective::scatter, on);
-    return equal ? scatter_equal(send, recv, root, on, o) : laconic::scatter(send, counts, recv, root, on, o);
-  };
+// Writing to a part of sendbuf does not happen: in place, the root's part is where it should be.
+Report Scatter::run(Communicator& on, const Options& options) const {
+  const bool at_root = on.rank() == root;
+  const std::size_t all = at_root ? count * static_cast<std::size_t>(on.size()) : 0;
+  void* const part = at_root ? part_of(const_cast<void*>(sendbuf), count, as_dtype(dtype), on) : nullptr;
+  void* const to = recvbuf == LACONIC_IN_PLACE ? part : recvbuf;
+  return scatter_equal({sendbuf, all, as_dtype(dtype)}, {to, count, as_dtype(dtype)}, root, on, options);
 }
 
-Work gather(const Communicator& c, const void* sendbuf, size_t sendcount, void* recvbuf,
-            std::vector<std::size_t> counts, bool equal, laconic_dtype dtype, int root,
-            const laconic_options* options) {
-  return [=, counts = std::move(counts), chosen = Chosen(options, c)](Communicator& on) {
-    const bool in_place = sendbuf == LACONIC_IN_PLACE;
-    const void* part = part_of(recvbuf, counts, as_dtype(dtype), on);
-    const ConstArray send{in_place ? part : sendbuf, in_place ? own(counts, on) : sendcount, as_dtype(dtype)};
-    const Options& o = chosen.of(Collective::gather, on);
-    const MutArray recv{recvbuf, total(counts), as_dtype(dtype)};
-    return equal ? gather_equal(send, recv, root, on, o) : laconic::gather(send, recv, counts, root, on, o);
-  };
+Report Scatterv::run(Communicator& on, const Options& options) const {
+  const bool in_place = recvbuf == LACONIC_IN_PLACE;
+  void* const part = part_of(const_cast<void*>(sendbuf), sendcounts.get(), as_dtype(dtype), on);
+  const MutArray recv{in_place ? part : recvbuf, in_place ? sendcounts.own(on) : recvcount, as_dtype(dtype)};
+  return laconic::scatter({sendbuf, sendcounts.total(), as_dtype(dtype)}, sendcounts.get(), recv, root, on, options);
 }
 
-Work allgather(const Communicator& c, const void* sendbuf, void* recvbuf, std::vector<std::size_t> counts, bool equal,
-               laconic_dtype dtype, const laconic_options* options) {
-  return [=, counts = std::move(counts), chosen = Chosen(options, c)](Communicator& on) {
-    const Options& o = chosen.of(Collective::allgather, on);
-    if (counts.empty()) refuse(Collective::allgather, on, Error(Code::invalid_argument, "recvcounts is null"));
-    const ConstArray send{in_place_or(sendbuf, part_of(recvbuf, counts, as_dtype(dtype), on)), own(counts, on),
-                          as_dtype(dtype)};
-    const MutArray recv{recvbuf, total(counts), as_dtype(dtype)};
-    return equal ? allgather_equal(send, recv, on, o) : laconic::allgather(send, recv, on, o);
-  };
+Report Gather::run(Communicator& on, const Options& options) const {
+  const bool at_root = on.rank() == root;
+  const std::size_t all = at_root ? count * static_cast<std::size_t>(on.size()) : 0;
+  const void* const part = at_root ? part_of(recvbuf, count, as_dtype(dtype), on) : nullptr;
+  const void* const from = in_place_or(sendbuf, part);
+  return gather_equal({from, count, as_dtype(dtype)}, {recvbuf, all, as_dtype(dtype)}, root, on, options);
 }
 
-Work alltoall(const Communicator& c, const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype,
-              const laconic_options* options) {
-  return [=, chosen = Chosen(options, c)](Communicator& on) {
-    const std::size_t all = count * static_cast<std::size_t>(on.size());
-    return laconic::alltoall({in_place_or(sendbuf, recvbuf), all, as_dtype(dtype)}, {recvbuf, all, as_dtype(dtype)}, on,
-                             chosen.of(Collective::alltoall, on));
-  };
+Report Gatherv::run(Communicator& on, const Options& options) const {
+  const bool in_place = sendbuf == LACONIC_IN_PLACE;
+  const void* const part = part_of(recvbuf, recvcounts.get(), as_dtype(dtype), on);
+  const ConstArray send{in_place ? part : sendbuf, in_place ? recvcounts.own(on) : sendcount, as_dtype(dtype)};
+  return laconic::gather(send, {recvbuf, recvcounts.total(), as_dtype(dtype)}, recvcounts.get(), root, on, options);
 }
 
-Work alltoallv(const Communicator& c, const void* sendbuf, const size_t* sendcounts, void* recvbuf,
-               const size_t* recvcounts, laconic_dtype dtype, const laconic_options* options) {
-  const bool as_received = sendbuf == LACONIC_IN_PLACE && sendcounts == nullptr;
-  return [=, in = counts_from(recvcounts, c), out = counts_from(as_received ? recvcounts : sendcounts, c),
-          chosen = Chosen(options, c)](Communicator& on) {
-    return laconic::alltoallv({in_place_or(sendbuf, recvbuf), total(out), as_dtype(dtype)}, out,
-                              {recvbuf, total(in), as_dtype(dtype)}, in, on, chosen.of(Collective::alltoall, on));
-  };
+Report Allgather::run(Communicator& on, const Options& options) const {
+  const std::size_t all = count * static_cast<std::size_t>(on.size());
+  const ConstArray send{in_place_or(sendbuf, part_of(recvbuf, count, as_dtype(dtype), on)), count, as_dtype(dtype)};
+  return allgather_equal(send, {recvbuf, all, as_dtype(dtype)}, on, options);
+}
+
+Report Allgatherv::run(Communicator& on, const Options& options) const {
+  const auto counts = recvcounts.get();
+  if (counts.empty()) refuse(collective, on, Error(Code::invalid_argument, "recvcounts is null"));
+  const ConstArray send{in_place_or(sendbuf, part_of(recvbuf, counts, as_dtype(dtype), on)), recvcounts.own(on),
+                        as_dtype(dtype)};
+  return laconic::allgather(send, {recvbuf, recvcounts.total(), as_dtype(dtype)}, on, options);
+}
+
+Report Alltoall::run(Communicator& on, const Options& options) const {
+  const std::size_t all = count * static_cast<std::size_t>(on.size());
+  return laconic::alltoall({in_place_or(sendbuf, recvbuf), all, as_dtype(dtype)}, {recvbuf, all, as_dtype(dtype)}, on,
+                           options);
+}
+
+Report Alltoallv::run(Communicator& on, const Options& options) const {
+  const Numbers& in = recvcounts;
+  const Numbers& out = sendbuf == LACONIC_IN_PLACE && sendcounts.get().empty() ? recvcounts : sendcounts;
+  return laconic::alltoallv({in_place_or(sendbuf, recvbuf), out.total(), as_dtype(dtype)}, out.get(),
+                            {recvbuf, in.total(), as_dtype(dtype)}, in.get(), on, options);
 }
 
 }  // namespace laconic::api
 
 namespace api = laconic::api;
-using laconic::Communicator;
 
 extern "C" {
 
 int laconic_bcast(void* buf, size_t count, laconic_dtype dtype, int root, laconic_comm* comm,
                   const laconic_options* options) {
-  return api::now(comm, [&](const Communicator& c) { return api::bcast(c, buf, count, dtype, root, options); });
+  return api::now(comm, options, api::Bcast{buf, count, dtype, root});
 }
 
 int laconic_scatter(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, int root, laconic_comm* comm,
                     const laconic_options* options) {
-  return api::now(comm, [&](const Communicator& c) {
-    return api::scatter(c, sendbuf, api::same_counts_at(root, count, c), true, recvbuf, count, dtype, root, options);
-  });
+  return api::now(comm, options, api::Scatter{sendbuf, recvbuf, count, dtype, root});
 }
 
 int laconic_scatterv(const void* sendbuf, const size_t* sendcounts, void* recvbuf, size_t recvcount,
                      laconic_dtype dtype, int root, laconic_comm* comm, const laconic_options* options) {
-  return api::now(comm, [&](const Communicator& c) {
-    return api::scatter(c, sendbuf, api::counts_at(root, sendcounts, c), false, recvbuf, recvcount, dtype, root,
-                        options);
-  });
+  return api::now(comm, options, api::Scatterv{sendbuf, {sendcounts, root, comm}, recvbuf, recvcount, dtype, root});
 }
 
 int laconic_gather(const void* sendbuf, size_t count, void* recvbuf, laconic_dtype dtype, int root, laconic_comm* comm,
                    const laconic_options* options) {
-  return api::now(comm, [&](const Communicator& c) {
-    return api::gather(c, sendbuf, count, recvbuf, api::same_counts_at(root, count, c), true, dtype, root, options);
-  });
+  return api::now(comm, options, api::Gather{sendbuf, count, recvbuf, dtype, root});
 }
 
 int laconic_gatherv(const void* sendbuf, size_t sendcount, void* recvbuf, const size_t* recvcounts, laconic_dtype dtype,
                     int root, laconic_comm* comm, const laconic_options* options) {
-  return api::now(comm, [&](const Communicator& c) {
-    return api::gather(c, sendbuf, sendcount, recvbuf, api::counts_at(root, recvcounts, c), false, dtype, root,
-                       options);
-  });
+  return api::now(comm, options, api::Gatherv{sendbuf, sendcount, recvbuf, {recvcounts, root, comm}, dtype, root});
 }
 
 int laconic_allgather(const void* sendbuf, size_t count, void* recvbuf, laconic_dtype dtype, laconic_comm* comm,
                       const laconic_options* options) {
-  return api::now(comm, [&](const Communicator& c) {
-    return api::allgather(c, sendbuf, recvbuf, api::same_counts(count, c), true, dtype, options);
-  });
+  return api::now(comm, options, api::Allgather{sendbuf, count, recvbuf, dtype});
 }
 
 int laconic_allgatherv(const void* sendbuf, void* recvbuf, const size_t* recvcounts, laconic_dtype dtype,
                        laconic_comm* comm, const laconic_options* options) {
-  return api::now(comm, [&](const Communicator& c) {
-    return api::allgather(c, sendbuf, recvbuf, api::counts_from(recvcounts, c), false, dtype, options);
-  });
+  return api::now(comm, options, api::Allgatherv{sendbuf, recvbuf, {recvcounts, comm}, dtype});
 }
 
 int laconic_alltoall(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_comm* comm,
                      const laconic_options* options) {
-  return api::now(comm,
-                  [&](const Communicator& c) { return api::alltoall(c, sendbuf, recvbuf, count, dtype, options); });
+  return api::now(comm, options, api::Alltoall{sendbuf, recvbuf, count, dtype});
 }
 
 int laconic_alltoallv(const void* sendbuf, const size_t* sendcounts, void* recvbuf, const size_t* recvcounts,
                       laconic_dtype dtype, laconic_comm* comm, const laconic_options* options) {
-  return api::now(comm, [&](const Communicator& c) {
-    return api::alltoallv(c, sendbuf, sendcounts, recvbuf, recvcounts, dtype, options);
-  });
+  return api::now(comm, options, api::Alltoallv{sendbuf, {sendcounts, comm}, recvbuf, {recvcounts, comm}, dtype});
 }
 
 }  // extern "C"

@@ -16,7 +16,6 @@ void finish(laconic_request** request) {
 }  // namespace laconic::api
 
 namespace api = laconic::api;
-using laconic::Communicator;
 
 extern "C" {
 
@@ -40,110 +39,85 @@ int laconic_wait(laconic_request** request) {
 
 int laconic_iallreduce(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
                        laconic_comm* comm, const laconic_options* options, laconic_request** request) {
-  return api::later(comm, request, [&](const Communicator& c) {
-    return api::allreduce(c, sendbuf, recvbuf, count, dtype, op, options);
-  });
+  return api::later(comm, options, request, api::Allreduce{sendbuf, recvbuf, count, dtype, op});
 }
 
 int laconic_ireduce(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op, int root,
                     laconic_comm* comm, const laconic_options* options, laconic_request** request) {
-  return api::later(comm, request, [&](const Communicator& c) {
-    return api::reduce(c, sendbuf, recvbuf, count, dtype, op, root, options);
-  });
+  return api::later(comm, options, request, api::Reduce{sendbuf, recvbuf, count, dtype, op, root});
 }
 
 int laconic_iscan(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
                   laconic_comm* comm, const laconic_options* options, laconic_request** request) {
-  return api::later(comm, request,
-                    [&](const Communicator& c) { return api::scan(c, sendbuf, recvbuf, count, dtype, op, options); });
+  return api::later(comm, options, request, api::Scan{sendbuf, recvbuf, count, dtype, op});
 }
 
 int laconic_iexscan(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
                     laconic_comm* comm, const laconic_options* options, laconic_request** request) {
-  return api::later(comm, request,
-                    [&](const Communicator& c) { return api::exscan(c, sendbuf, recvbuf, count, dtype, op, options); });
+  return api::later(comm, options, request, api::Exscan{sendbuf, recvbuf, count, dtype, op});
 }
 
 int laconic_ireduce_scatter(const void* sendbuf, void* recvbuf, const size_t* recvcounts, laconic_dtype dtype,
                             laconic_op op, laconic_comm* comm, const laconic_options* options,
                             laconic_request** request) {
-  return api::later(comm, request, [&](const Communicator& c) {
-    return api::reduce_scatter(c, sendbuf, recvbuf, api::counts_from(recvcounts, c), dtype, op, options);
-  });
+  return api::later(comm, options, request, api::ReduceScatter{sendbuf, recvbuf, {recvcounts, comm}, dtype, op});
 }
 
 int laconic_ireduce_scatter_block(const void* sendbuf, void* recvbuf, size_t recvcount, laconic_dtype dtype,
                                   laconic_op op, laconic_comm* comm, const laconic_options* options,
                                   laconic_request** request) {
-  return api::later(comm, request, [&](const Communicator& c) {
-    return api::reduce_scatter(c, sendbuf, recvbuf, api::same_counts(recvcount, c), dtype, op, options);
-  });
+  return api::later(comm, options, request, api::ReduceScatterBlock{sendbuf, recvbuf, recvcount, dtype, op});
 }
 
 int laconic_ibcast(void* buf, size_t count, laconic_dtype dtype, int root, laconic_comm* comm,
                    const laconic_options* options, laconic_request** request) {
-  return api::later(comm, request,
-                    [&](const Communicator& c) { return api::bcast(c, buf, count, dtype, root, options); });
+  return api::later(comm, options, request, api::Bcast{buf, count, dtype, root});
 }
 
 int laconic_iscatter(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, int root,
                      laconic_comm* comm, const laconic_options* options, laconic_request** request) {
-  return api::later(comm, request, [&](const Communicator& c) {
-    return api::scatter(c, sendbuf, api::same_counts_at(root, count, c), true, recvbuf, count, dtype, root, options);
-  });
+  return api::later(comm, options, request, api::Scatter{sendbuf, recvbuf, count, dtype, root});
 }
 
 int laconic_iscatterv(const void* sendbuf, const size_t* sendcounts, void* recvbuf, size_t recvcount,
                       laconic_dtype dtype, int root, laconic_comm* comm, const laconic_options* options,
                       laconic_request** request) {
-  return api::later(comm, request, [&](const Communicator& c) {
-    return api::scatter(c, sendbuf, api::counts_at(root, sendcounts, c), false, recvbuf, recvcount, dtype, root,
-                        options);
-  });
+  return api::later(comm, options, request,
+                    api::Scatterv{sendbuf, {sendcounts, root, comm}, recvbuf, recvcount, dtype, root});
 }
 
 int laconic_igather(const void* sendbuf, size_t count, void* recvbuf, laconic_dtype dtype, int root, laconic_comm* comm,
                     const laconic_options* options, laconic_request** request) {
-  return api::later(comm, request, [&](const Communicator& c) {
-    return api::gather(c, sendbuf, count, recvbuf, api::same_counts_at(root, count, c), true, dtype, root, options);
-  });
+  return api::later(comm, options, request, api::Gather{sendbuf, count, recvbuf, dtype, root});
 }
 
 int laconic_igatherv(const void* sendbuf, size_t sendcount, void* recvbuf, const size_t* recvcounts,
                      laconic_dtype dtype, int root, laconic_comm* comm, const laconic_options* options,
                      laconic_request** request) {
-  return api::later(comm, request, [&](const Communicator& c) {
-    return api::gather(c, sendbuf, sendcount, recvbuf, api::counts_at(root, recvcounts, c), false, dtype, root,
-                       options);
-  });
+  return api::later(comm, options, request,
+                    api::Gatherv{sendbuf, sendcount, recvbuf, {recvcounts, root, comm}, dtype, root});
 }
 
 int laconic_iallgather(const void* sendbuf, size_t count, void* recvbuf, laconic_dtype dtype, laconic_comm* comm,
                        const laconic_options* options, laconic_request** request) {
-  return api::later(comm, request, [&](const Communicator& c) {
-    return api::allgather(c, sendbuf, recvbuf, api::same_counts(count, c), true, dtype, options);
-  });
+  return api::later(comm, options, request, api::Allgather{sendbuf, count, recvbuf, dtype});
 }
 
 int laconic_iallgatherv(const void* sendbuf, void* recvbuf, const size_t* recvcounts, laconic_dtype dtype,
                         laconic_comm* comm, const laconic_options* options, laconic_request** request) {
-  return api::later(comm, request, [&](const Communicator& c) {
-    return api::allgather(c, sendbuf, recvbuf, api::counts_from(recvcounts, c), false, dtype, options);
-  });
+  return api::later(comm, options, request, api::Allgatherv{sendbuf, recvbuf, {recvcounts, comm}, dtype});
 }
 
 int laconic_ialltoall(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_comm* comm,
                       const laconic_options* options, laconic_request** request) {
-  return api::later(comm, request,
-                    [&](const Communicator& c) { return api::alltoall(c, sendbuf, recvbuf, count, dtype, options); });
+  return api::later(comm, options, request, api::Alltoall{sendbuf, recvbuf, count, dtype});
 }
 
 int laconic_ialltoallv(const void* sendbuf, const size_t* sendcounts, void* recvbuf, const size_t* recvcounts,
                        laconic_dtype dtype, laconic_comm* comm, const laconic_options* options,
                        laconic_request** request) {
-  return api::later(comm, request, [&](const Communicator& c) {
-    return api::alltoallv(c, sendbuf, sendcounts, recvbuf, recvcounts, dtype, options);
-  });
+  return api::later(comm, options, request,
+                    api::Alltoallv{sendbuf, {sendcounts, comm}, recvbuf, {recvcounts, comm}, dtype});
 }
 
 }  // extern "C"

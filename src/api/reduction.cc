@@ -7,92 +7,72 @@
 
 namespace laconic::api {
 
-Work allreduce(const Communicator& c, const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype,
-               laconic_op op, const laconic_options* options) {
-  return [=, chosen = Chosen(options, c)](Communicator& on) {
-    const ConstArray send{in_place_or(sendbuf, recvbuf), count, as_dtype(dtype)};
-    return laconic::allreduce(send, {recvbuf, count, as_dtype(dtype)}, as_op(op), on,
-                              chosen.of(Collective::allreduce, on));
-  };
+Report Allreduce::run(Communicator& on, const Options& options) const {
+  const ConstArray send{in_place_or(sendbuf, recvbuf), count, as_dtype(dtype)};
+  return laconic::allreduce(send, {recvbuf, count, as_dtype(dtype)}, as_op(op), on, options);
 }
 
-Work reduce(const Communicator& c, const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
-            int root, const laconic_options* options) {
-  return [=, chosen = Chosen(options, c)](Communicator& on) {
-    const ConstArray send{in_place_or(sendbuf, recvbuf), count, as_dtype(dtype)};
-    return laconic::reduce(send, {recvbuf, count, as_dtype(dtype)}, as_op(op), root, on,
-                           chosen.of(Collective::reduce, on));
-  };
+Report Reduce::run(Communicator& on, const Options& options) const {
+  const ConstArray send{in_place_or(sendbuf, recvbuf), count, as_dtype(dtype)};
+  return laconic::reduce(send, {recvbuf, count, as_dtype(dtype)}, as_op(op), root, on, options);
 }
 
-Work scan(const Communicator& c, const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
-          const laconic_options* options) {
-  return [=, chosen = Chosen(options, c)](Communicator& on) {
-    const ConstArray send{in_place_or(sendbuf, recvbuf), count, as_dtype(dtype)};
-    return laconic::scan(send, {recvbuf, count, as_dtype(dtype)}, as_op(op), on, chosen.of(Collective::scan, on));
-  };
+template <Collective which>
+Report Prefix<which>::run(Communicator& on, const Options& options) const {
+  const ConstArray send{in_place_or(sendbuf, recvbuf), count, as_dtype(dtype)};
+  const MutArray recv{recvbuf, count, as_dtype(dtype)};
+  return which == Collective::scan ? laconic::scan(send, recv, as_op(op), on, options)
+                                   : laconic::exscan(send, recv, as_op(op), on, options);
+}
+template struct Prefix<Collective::scan>;
+template struct Prefix<Collective::exscan>;
+
+Report ReduceScatter::run(Communicator& on, const Options& options) const {
+  const ConstArray send{in_place_or(sendbuf, recvbuf), counts.total(), as_dtype(dtype)};
+  return laconic::reduce_scatter(send, {recvbuf, counts.own(on), as_dtype(dtype)}, counts.get(), as_op(op), on,
+                                 options);
 }
 
-Work exscan(const Communicator& c, const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
-            const laconic_options* options) {
-  return [=, chosen = Chosen(options, c)](Communicator& on) {
-    const ConstArray send{in_place_or(sendbuf, recvbuf), count, as_dtype(dtype)};
-    return laconic::exscan(send, {recvbuf, count, as_dtype(dtype)}, as_op(op), on, chosen.of(Collective::exscan, on));
-  };
-}
-
-Work reduce_scatter(const Communicator& c, const void* sendbuf, void* recvbuf, std::vector<std::size_t> counts,
-                    laconic_dtype dtype, laconic_op op, const laconic_options* options) {
-  return [=, counts = std::move(counts), chosen = Chosen(options, c)](Communicator& on) {
-    const ConstArray send{in_place_or(sendbuf, recvbuf), total(counts), as_dtype(dtype)};
-    return laconic::reduce_scatter(send, {recvbuf, own(counts, on), as_dtype(dtype)}, counts, as_op(op), on,
-                                   chosen.of(Collective::reduce_scatter, on));
-  };
+Report ReduceScatterBlock::run(Communicator& on, const Options& options) const {
+  const std::size_t all = recvcount * static_cast<std::size_t>(on.size());
+  const ConstArray send{in_place_or(sendbuf, recvbuf), all, as_dtype(dtype)};
+  return laconic::reduce_scatter_block(send, {recvbuf, recvcount, as_dtype(dtype)}, as_op(op), on, options);
 }
 
 }  // namespace laconic::api
 
 namespace api = laconic::api;
-using laconic::Communicator;
 
 extern "C" {
 
 int laconic_allreduce(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
                       laconic_comm* comm, const laconic_options* options) {
-  return api::now(
-      comm, [&](const Communicator& c) { return api::allreduce(c, sendbuf, recvbuf, count, dtype, op, options); });
+  return api::now(comm, options, api::Allreduce{sendbuf, recvbuf, count, dtype, op});
 }
 
 int laconic_reduce(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op, int root,
                    laconic_comm* comm, const laconic_options* options) {
-  return api::now(
-      comm, [&](const Communicator& c) { return api::reduce(c, sendbuf, recvbuf, count, dtype, op, root, options); });
+  return api::now(comm, options, api::Reduce{sendbuf, recvbuf, count, dtype, op, root});
 }
 
 int laconic_scan(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
                  laconic_comm* comm, const laconic_options* options) {
-  return api::now(comm,
-                  [&](const Communicator& c) { return api::scan(c, sendbuf, recvbuf, count, dtype, op, options); });
+  return api::now(comm, options, api::Scan{sendbuf, recvbuf, count, dtype, op});
 }
 
 int laconic_exscan(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
                    laconic_comm* comm, const laconic_options* options) {
-  return api::now(comm,
-                  [&](const Communicator& c) { return api::exscan(c, sendbuf, recvbuf, count, dtype, op, options); });
+  return api::now(comm, options, api::Exscan{sendbuf, recvbuf, count, dtype, op});
 }
 
 int laconic_reduce_scatter(const void* sendbuf, void* recvbuf, const size_t* recvcounts, laconic_dtype dtype,
                            laconic_op op, laconic_comm* comm, const laconic_options* options) {
-  return api::now(comm, [&](const Communicator& c) {
-    return api::reduce_scatter(c, sendbuf, recvbuf, api::counts_from(recvcounts, c), dtype, op, options);
-  });
+  return api::now(comm, options, api::ReduceScatter{sendbuf, recvbuf, {recvcounts, comm}, dtype, op});
 }
 
 int laconic_reduce_scatter_block(const void* sendbuf, void* recvbuf, size_t recvcount, laconic_dtype dtype,
                                  laconic_op op, laconic_comm* comm, const laconic_options* options) {
-  return api::now(comm, [&](const Communicator& c) {
-    return api::reduce_scatter(c, sendbuf, recvbuf, api::same_counts(recvcount, c), dtype, op, options);
-  });
+  return api::now(comm, options, api::ReduceScatterBlock{sendbuf, recvbuf, recvcount, dtype, op});
 }
 
 }  // extern "C"

@@ -12,11 +12,14 @@
 namespace laconic {
 
 Report bcast(MutArray data, int root, Communicator& comm, const Options& options) {
+  const auto plainly = [&](PlainCollectives& library) { library.bcast(data, root); };
+  const bool sound = is_rank(root, comm) && are_sound(data, data, data.data);
+  const CallShape shape{Collective::bcast, data.dtype, Op::none, data.bytes()};
+  if (by_shortcut(sound, shape, comm, options, plainly)) return comm.last();
   Call call(Collective::bcast, comm, options);
   call.check_arrays(data, data, data.data);
   call.check_bound(data.dtype);
   call.check_root(root);
-  const auto plainly = [&](PlainCollectives& library) { library.bcast(data, root); };
   PlainWay plain(call, comm, {.bytes = data.bytes()}, plainly);
   if (auto done = plain.at_once()) return *done;
   if (comm.rank() == root) call.scan_operand(data);

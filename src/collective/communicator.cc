@@ -28,9 +28,34 @@ void Communicator::require_usable() const {
   throw Error(Code::transport, "this communicator failed before and cannot be used any more; make a new one");
 }
 
+void Communicator::set_defaults(const Options& options) {
+  defaults_ = options;
+  routing_->shortcuts().forget();
+}
+
 void Communicator::record(const Report& call) {
   last_ = call;
+  last_is_plain_ = false;
   total_.merge(call.stats);
+}
+
+// All that is written here is what changes from one such call to the next.
+void Communicator::record_plain(std::uint64_t bytes, double seconds, double result_bound) {
+  Stats& s = last_.stats;
+  if (!last_is_plain_) {
+    last_ = {};
+    last_.route = Route::plain;
+    s.calls = s.plain_calls = 1;
+    last_is_plain_ = true;
+  }
+  last_.result_bound = result_bound;
+  s.original_bytes = s.wire_bytes = bytes;
+  s.wire_seconds = seconds;
+  ++total_.calls;
+  ++total_.plain_calls;
+  total_.original_bytes += bytes;
+  total_.wire_bytes += bytes;
+  total_.wire_seconds += seconds;
 }
 
 }  // namespace laconic

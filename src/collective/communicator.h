@@ -28,7 +28,7 @@ class Communicator {
 
   /// Used by calls that are given no options of their own.
   [[nodiscard]] const Options& defaults() const { return defaults_; }
-  void set_defaults(const Options& options) { defaults_ = options; }
+  void set_defaults(const Options& options);
 
   /// What the last successful call did, and all of them together.
   [[nodiscard]] const Report& last() const { return last_; }
@@ -46,12 +46,15 @@ class Communicator {
   void require_usable() const;
   void mark_unusable() { usable_ = false; }
   void record(const Report& call);
+  /// Of a short call that the plain library made.
+  void record_plain(std::uint64_t bytes, double seconds, double result_bound);
 
  private:
   std::unique_ptr<Transport> owned_;
   Transport* transport_;
   Options defaults_;
   Report last_;
+  bool last_is_plain_ = false;  ///< of record_plain()
   Stats total_;
   std::unique_ptr<BufferPool> pool_;
   std::unique_ptr<Routing> routing_;

@@ -66,6 +66,12 @@ Report gather(ConstArray send, MutArray recv, std::span<const std::size_t> count
 }
 
 Report gather_equal(ConstArray send, MutArray recv, int root, Communicator& comm, const Options& options) {
+  const auto plainly = [&](PlainCollectives& library) { library.gather(send, recv, {true, {}}, root); };
+  const auto ranks = static_cast<std::size_t>(comm.size());
+  const bool sound = comm.rank() == root ? is_sound_whole(recv, send, comm)
+                                         : is_rank(root, comm) && are_sound(send, {nullptr, 0, send.dtype}, nullptr);
+  const CallShape shape{Collective::gather, send.dtype, Op::none, ranks * send.bytes()};
+  if (by_shortcut(sound, shape, comm, options, plainly)) return comm.last();
   const std::vector<std::size_t> counts(static_cast<std::size_t>(comm.size()), send.count);
   return gather(send, recv, counts, root, true, comm, options);
 }

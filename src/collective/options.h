@@ -59,6 +59,8 @@ struct Options {
   /// Run the exact operation too and report the achieved error; where one rank wishes it, all do. A result outside of
   /// what was promised is then Error(internal) on every rank. Collectives only; implies confirm.
   bool verify = false;
+
+  friend bool operator==(const Options&, const Options&) = default;
 };
 
 /// What one call did on this rank. The times in `stats` add up to the whole call.

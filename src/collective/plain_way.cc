@@ -24,6 +24,37 @@ double rounding_of(const Proposal& p, int ranks, const Range& range) {
 
 }  // namespace
 
+Shortcuts::Entry* open_shortcut(const CallShape& shape, Communicator& comm, const Options& options) {
+  Shortcuts::Entry* const known = comm.routing().shortcuts().find(shape, options);
+  if (known == nullptr) return nullptr;
+  comm.require_usable();
+  // Where it says no, PlainWay asks again and gets the same answer.
+  return known->history == nullptr || known->history->at_once() ? known : nullptr;
+}
+
+void close_shortcut(Shortcuts::Entry& known, const CallShape& shape, const double* seconds, Communicator& comm) {
+  if (seconds != nullptr) {
+    known.seconds = *seconds;
+    if (known.history != nullptr) known.history->plain.note(*seconds);
+  }
+  ++known.calls;
+  comm.record_plain(shape.bytes, known.seconds, known.history != nullptr ? known.history->result_bound : 0);
+}
+
+bool are_sound(ConstArray send, MutArray recv, const void* in_place) {
+  if (send.dtype != recv.dtype) return false;
+  if ((send.data == nullptr && send.count != 0) || (recv.data == nullptr && recv.count != 0)) return false;
+  return send.data == in_place || !overlap(send, recv);
+}
+
+bool is_sound_whole(ConstArray whole, ConstArray own, const Communicator& comm) {
+  if (whole.count != own.count * static_cast<std::size_t>(comm.size())) return false;
+  if (whole.dtype != own.dtype || (own.data == nullptr && own.count != 0)) return false;
+  if (whole.data == nullptr) return whole.count == 0;
+  const ConstArray place = slice_of(whole, own.count * static_cast<std::size_t>(comm.rank()), own.count);
+  return own.data == place.data || !overlap(whole, own);
+}
+
 void PlainWay::prepare() {
   if (!offered()) return;
   mode_ = call_.options().mode;
@@ -54,6 +85,11 @@ std::optional<Report> PlainWay::at_once() {
   if (mode_ == Mode::automatic && !history_->at_once()) return std::nullopt;
   if (call_.proposal().refused) throw Error(*call_.proposal().refused);
   if (mode_ == Mode::automatic) call_.report().result_bound = history_->result_bound;
+  const Proposal& p = call_.proposal();
+  if (comm_.transport().plain()->most_elements() >= Shortcuts::most_bytes) {
+    const Options* const defaults = call_.options() == comm_.defaults() ? &comm_.defaults() : nullptr;
+    comm_.routing().shortcuts().learn({p.collective, p.dtype, p.op, plain_.bytes}, call_.options(), defaults, history_);
+  }
   return run();
 }
 

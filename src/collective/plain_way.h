@@ -1,11 +1,13 @@
 // A call's other way: the plain library's own collective, where that is faster or wished for.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
 #include "collective/call.h"
 #include "collective/routing.h"
+#include "collective/shortcuts.h"
 
 namespace laconic {
 
@@ -15,6 +17,38 @@ struct PlainCall {
   std::uint64_t elements = 0;  ///< held against PlainCollectives::most_elements(); 0: may go in pieces
   bool known = true;           ///< all ranks know both before they have agreed
 };
+
+/// The short way. Begins such a call: null where it must go the long one. Throws if the communicator is unusable.
+Shortcuts::Entry* open_shortcut(const CallShape& shape, Communicator& comm, const Options& options);
+/// The call has been made; `seconds`: null where it was not timed.
+void close_shortcut(Shortcuts::Entry& known, const CallShape& shape, const double* seconds, Communicator& comm);
+
+/// The whole call, if it may take the short way: as PlainWay::at_once(), but nothing of it is looked at here. The
+/// caller has looked at its buffers (are_sound()), counts and root, and found them `sound`. False where it must go the
+/// long way; else the communicator has the report.
+template <typename Run>
+bool by_shortcut(bool sound, const CallShape& shape, Communicator& comm, const Options& options, Run&& run) {
+  Shortcuts::Entry* const known = sound ? open_shortcut(shape, comm, options) : nullptr;
+  if (known == nullptr) return false;
+  using Clock = std::chrono::steady_clock;
+  const bool timed = known->is_to_be_timed();
+  const auto start = timed ? Clock::now() : Clock::time_point{};
+  try {
+    run(*comm.transport().plain());
+  } catch (const Error&) {
+    comm.mark_unusable();
+    throw;
+  }
+  const double seconds = timed ? std::chrono::duration<double>(Clock::now() - start).count() : 0;
+  close_shortcut(*known, shape, timed ? &seconds : nullptr, comm);
+  return true;
+}
+
+/// Whether nothing is wrong with these buffers: what Call::check_arrays() would find. `in_place` is as there.
+bool are_sound(ConstArray send, MutArray recv, const void* in_place);
+/// The same of an array of equal parts of all ranks and this rank's own, which may be in its place.
+bool is_sound_whole(ConstArray whole, ConstArray own, const Communicator& comm);
+inline bool is_rank(int root, const Communicator& comm) { return root >= 0 && root < comm.size(); }
 
 /// Made when arguments have been checked, before the operand is looked through. Does nothing where the caller chose
 /// otherwise (Options::mode, or anything about how to compress), where the library has no such call, and where it could

@@ -94,7 +94,10 @@ void Routing::calibrate(Transport& transport) {
 
 History& Routing::of(const CallKind& kind) {
   if (last_ != nullptr && last_->first == kind) return last_->second;
-  if (histories_.size() >= most_kinds) histories_.clear();
+  if (histories_.size() >= most_kinds) {
+    shortcuts_.forget();
+    histories_.clear();
+  }
   last_ = &*histories_.try_emplace(kind).first;
   return last_->second;
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "collective/cost.h"
+#include "collective/shortcuts.h"
 #include "core/array.h"
 #include "core/bound.h"
 #include "core/op.h"
@@ -85,11 +86,13 @@ class Routing {
   [[nodiscard]] const Costs& costs() const { return *costs_; }
   /// The history of this kind. Kinds beyond a few thousand make all be forgotten.
   History& of(const CallKind& kind);
+  [[nodiscard]] Shortcuts& shortcuts() { return shortcuts_; }
 
  private:
   std::optional<Costs> costs_;
   std::map<CallKind, History> histories_;
   std::pair<const CallKind, History>* last_ = nullptr;  ///< most calls are like the one before
+  Shortcuts shortcuts_;                                 ///< into histories_
 };
 
 /// The share of bytes that remains of some chunks spread over x, encoded within `bound` (absolute; 0: losslessly); 1

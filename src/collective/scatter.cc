@@ -67,6 +67,12 @@ Report scatter(ConstArray send, std::span<const std::size_t> counts, MutArray re
 }
 
 Report scatter_equal(ConstArray send, MutArray recv, int root, Communicator& comm, const Options& options) {
+  const auto plainly = [&](PlainCollectives& library) { library.scatter(send, {true, {}}, recv, root); };
+  const auto ranks = static_cast<std::size_t>(comm.size());
+  const bool sound =
+      comm.rank() == root ? is_sound_whole(send, recv, comm) : is_rank(root, comm) && are_sound(recv, recv, recv.data);
+  const CallShape shape{Collective::scatter, recv.dtype, Op::none, ranks * recv.bytes()};
+  if (by_shortcut(sound, shape, comm, options, plainly)) return comm.last();
   const std::vector<std::size_t> counts(static_cast<std::size_t>(comm.size()), recv.count);
   return scatter(send, counts, recv, root, true, comm, options);
 }

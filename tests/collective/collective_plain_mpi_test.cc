@@ -11,6 +11,7 @@
 #include "collective/bcast.h"
 #include "collective/fields.h"
 #include "collective/gather.h"
+#include "collective/layout.h"
 #include "collective/reduce.h"
 #include "collective/reduce_scatter.h"
 #include "collective/reference.h"
@@ -210,6 +211,84 @@ TEST_F(PlainMpi, AlltoallAlsoInPlace) {
   got = x;
   expect_plain(alltoallv(view(std::as_const(got)), counts, view(got), counts, comm, plainly));
   EXPECT_EQ(got, expected);
+}
+
+// From the second on, short calls go the short way.
+TEST_F(PlainMpi, ShortWayGivesTheSameAndCountsAllCalls) {
+  if (n == 1) GTEST_SKIP() << "one rank needs nobody";
+  constexpr int times = 20;
+  const std::size_t count = 100;
+  for (int i = 0; i < times; ++i) {
+    auto x = operand(count, me + static_cast<std::size_t>(i));
+    std::vector<double> got(count), whole(count), all(count * n);
+    for (std::size_t r = 0; r < n; ++r) {
+      const auto theirs = operand(count, r + static_cast<std::size_t>(i));
+      for (std::size_t k = 0; k < count; ++k) whole[k] += theirs[k];
+    }
+    expect_plain(allreduce(view(std::as_const(x)), view(got), Op::sum, comm, plainly));
+    ASSERT_EQ(got, whole);
+    expect_plain(reduce_scatter_block(view(std::as_const(all)), view(got), Op::sum, comm, plainly));
+    expect_plain(allgather_equal(view(std::as_const(x)), view(all), comm, plainly));
+    ASSERT_EQ(std::vector<double>(all.begin(), all.begin() + count), operand(count, static_cast<std::size_t>(i)));
+    expect_plain(bcast(view(x), 0, comm, plainly));
+    ASSERT_EQ(x, operand(count, static_cast<std::size_t>(i)));
+  }
+  EXPECT_EQ(comm.total().calls, 4U * times);
+  EXPECT_EQ(comm.total().plain_calls, 4U * times);
+  EXPECT_EQ(comm.total().original_bytes, times * (2 * n + 2) * count * sizeof(double));
+  EXPECT_GT(comm.total().wire_seconds, 0);
+}
+
+TEST_F(PlainMpi, ShortWayIsForTheSameOptionsOnly) {
+  if (n == 1) GTEST_SKIP() << "one rank needs nobody";
+  const auto x = operand(100, me);
+  std::vector<double> got(100);
+  comm.set_defaults(plainly);
+  for (int i = 0; i < 3; ++i) expect_plain(allreduce(view(x), view(got), Op::sum, comm));
+  EXPECT_EQ(allreduce(view(x), view(got), Op::sum, comm, with("1e-3", Mode::compressed)).route, Route::on_grid);
+  EXPECT_EQ(comm.last().stats.plain_calls, 0U);
+  expect_plain(allreduce(view(x), view(got), Op::sum, comm));
+  comm.set_defaults(with("1e-3", Mode::compressed));
+  EXPECT_EQ(allreduce(view(x), view(got), Op::sum, comm).route, Route::on_grid);
+  comm.set_defaults(with("10x", Mode::plain));  // a bound that cannot be must be refused as ever
+  EXPECT_THROW(allreduce(view(x), view(got), Op::sum, comm), Error);
+}
+
+TEST_F(PlainMpi, ShortWayLooksAtBuffersCountsAndRoots) {
+  if (n == 1) GTEST_SKIP() << "one rank needs nobody";
+  auto x = operand(100 * n, me);
+  std::vector<double> got(100 * n);
+  const ConstArray from = view(std::as_const(x));
+  const MutArray to = view(got);
+  const auto good = [&] {
+    allreduce(from, to, Op::sum, comm, plainly);
+    bcast(to, 0, comm, plainly);
+    allgather_equal(slice_of(from, 0, 100), to, comm, plainly);
+    alltoall(from, to, comm, plainly);
+    reduce_scatter_block(from, slice_of(to, 0, 100), Op::sum, comm, plainly);
+    scatter_equal(from, slice_of(to, 0, 100), 0, comm, plainly);
+    gather_equal(slice_of(from, 0, 100), to, 0, comm, plainly);
+  };
+  good();
+  good();
+  const MutArray nowhere{nullptr, to.count, to.dtype};
+  const MutArray shifted{x.data() + 1, to.count - 1, to.dtype};
+  const auto refused = [&](auto&& call) {
+    try {
+      call();
+      ADD_FAILURE() << "no error";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Code::invalid_argument) << e.what();
+    }
+  };
+  refused([&] { allreduce(from, nowhere, Op::sum, comm, plainly); });
+  refused([&] { allreduce(slice_of(from, 0, to.count - 1), shifted, Op::sum, comm, plainly); });
+  refused([&] { allreduce(from, slice_of(to, 0, to.count - 1), Op::sum, comm, plainly); });
+  refused([&] { bcast(to, comm.size(), comm, plainly); });
+  refused([&] { bcast(to, -1, comm, plainly); });
+  refused([&] { reduce_scatter_block(from, slice_of(to, 0, 99), Op::sum, comm, plainly); });
+  refused([&] { alltoall(from, nowhere, comm, plainly); });
+  good();
 }
 
 // Short calls, each of a kind of its own and often: whatever is chosen, the promise holds, and all ranks choose alike
