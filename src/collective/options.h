@@ -57,7 +57,8 @@ struct Options {
   Mode mode = Mode::automatic;  ///< the same on every rank
   bool confirm = true;          ///< agree on success at the end, so that an error anywhere is an error on every rank
   /// Run the exact operation too and report the achieved error; where one rank wishes it, all do. A result outside of
-  /// what was promised is then Error(internal) on every rank. Collectives only; implies confirm.
+  /// what was promised is then Error(internal) on every rank. Implies confirm. Of messages the sender's wish counts:
+  /// see p2p.h.
   bool verify = false;
 
   friend bool operator==(const Options&, const Options&) = default;

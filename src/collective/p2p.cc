@@ -11,6 +11,7 @@
 #include "collective/budget.h"
 #include "collective/call.h"
 #include "collective/pool.h"
+#include "collective/verify.h"
 #include "frame/frame.h"
 
 namespace laconic {
@@ -22,20 +23,23 @@ constexpr std::size_t most_segment_values = std::size_t{1} << 28;
 
 /// What goes before the segments of a message: how many elements, and how they are cut.
 struct Opening {
-  std::uint32_t magic = 0x3250434C;  // "LCP2"
+  std::uint32_t magic = 0x3350434C;  // "LCP3"
   std::uint8_t dtype = 0;
-  std::uint8_t refused = 0;  ///< a Code: no segments follow, `text` says why
-  std::uint8_t unused[2] = {};
+  std::uint8_t refused = 0;   ///< a Code: no segments follow, `text` says why
+  std::uint8_t verified = 0;  ///< 1: all segments follow once more, losslessly
+  std::uint8_t unused = 0;
   std::uint64_t count = 0;
   std::uint64_t segment_values = 0;
   std::uint64_t check = 0;  ///< over the others but text
   char text[160] = {};
 
-  [[nodiscard]] std::uint64_t digest_of_all() const { return digest({magic, dtype, refused, count, segment_values}); }
+  [[nodiscard]] std::uint64_t digest_of_all() const {
+    return digest({magic, dtype, refused, verified, count, segment_values});
+  }
   [[nodiscard]] bool sound() const {
     if (magic != Opening{}.magic || check != digest_of_all()) return false;
-    return refused != 0 ||
-           (is_valid(static_cast<DType>(dtype)) && segment_values >= 1 && segment_values <= most_segment_values);
+    return refused != 0 || (is_valid(static_cast<DType>(dtype)) && verified <= 1 && segment_values >= 1 &&
+                            segment_values <= most_segment_values);
   }
 };
 static_assert(std::is_trivially_copyable_v<Opening> && sizeof(Opening) == 192);
@@ -84,9 +88,14 @@ class Mail {
 
  private:
   void post(MessagePtr message, int to, int tag);
-  void put_segment(ConstArray part, const Budget& budget, int to, int tag);
+  MessagePtr put_segment(ConstArray part, const Codec& codec, const Grid& grid, int to, int tag);
+  void put_exact(ConstArray x, std::size_t segment_values, int to, int tag);
   Opening take_opening(int from, int tag);
   void open(MutArray part, const Message& message, int from);
+  void verify_sent(ConstArray part, const Message& message, std::size_t first);
+  void verify_received(ConstArray part, const Message& exact, std::size_t first, int from);
+  void compare_with(ConstArray exact, ConstArray got, double bound, std::size_t first);
+  MutArray scratch_for(ConstArray part);
   void await(Posted& posted);
   void fail(Code code, const std::string& text) {
     if (!failure_) failure_ = Error(code, text);
@@ -106,6 +115,9 @@ class Mail {
   Call call_;
   std::optional<Error> failure_;
   std::deque<Posted> outgoing_;
+  Comparison found_;  ///< of what was verified
+  double received_bound_ = 0;
+  std::vector<std::uint8_t> scratch_;  ///< elements of a segment
 };
 
 void Mail::post(MessagePtr message, int to, int tag) {
@@ -130,6 +142,7 @@ void Mail::put(ConstArray x, int to, int tag) {
     alone.segment_values = call_.options().segment_values;
     opening.dtype = static_cast<std::uint8_t>(x.dtype);
     opening.count = x.count;
+    opening.verified = call_.options().verify ? 1 : 0;
     opening.segment_values = std::min(call_.segment_values(alone, x.dtype, {x.count}), most_segment_values);
   });
   const auto& refused = call_.proposal().refused;
@@ -146,19 +159,58 @@ void Mail::put(ConstArray x, int to, int tag) {
   if (refused) return;
   call_.note(budget);
   for (std::size_t at = 0; at < x.count; at += opening.segment_values) {
-    put_segment(slice_of(x, at, std::min<std::size_t>(opening.segment_values, x.count - at)), budget, to, tag);
+    const ConstArray part = slice_of(x, at, std::min<std::size_t>(opening.segment_values, x.count - at));
+    call_.report().stats.original_bytes += part.bytes();
+    const MessagePtr message = put_segment(part, *find_codec(budget.codec), budget.grid, to, tag);
+    if (opening.verified != 0 && !failure_) verify_sent(part, *message, at);
   }
+  if (opening.verified != 0) put_exact(x, opening.segment_values, to, tag);
+}
+
+/// What this costs is counted nowhere.
+void Mail::put_exact(ConstArray x, std::size_t segment_values, int to, int tag) {
+  const Stats counted = call_.report().stats;
+  for (std::size_t at = 0; at < x.count; at += segment_values) {
+    const ConstArray part = slice_of(x, at, std::min(segment_values, x.count - at));
+    put_segment(part, slice_codec(), make_grid(x.dtype, 0, 0), to, tag);
+  }
+  call_.report().stats = counted;
 }
 
 /// A segment that cannot be encoded goes out empty, which no receiver takes for one.
-void Mail::put_segment(ConstArray part, const Budget& budget, int to, int tag) {
-  const Codec& codec = *find_codec(budget.codec);
+MessagePtr Mail::put_segment(ConstArray part, const Codec& codec, const Grid& grid, int to, int tag) {
   MessagePtr message = comm_.pool().take(frame::capacity(part.dtype, part.count, codec));
   guarded("", [&] {
-    comm_.pool().filled(message, frame::encode(codec, part, budget.grid, message->room(), call_.options().threads));
+    comm_.pool().filled(message, frame::encode(codec, part, grid, message->room(), call_.options().threads));
   });
-  call_.report().stats.original_bytes += part.bytes();
-  post(std::move(message), to, tag);
+  post(message, to, tag);
+  return message;
+}
+
+MutArray Mail::scratch_for(ConstArray part) {
+  scratch_.resize(std::max(scratch_.size(), part.bytes()));
+  return {scratch_.data(), part.count, part.dtype};
+}
+
+/// The receiver will find the same: what comes out of a message does not depend on who opens it.
+void Mail::verify_sent(ConstArray part, const Message& message, std::size_t first) {
+  const MutArray opened = scratch_for(part);
+  guarded("", [&] { frame::decode(message.bytes(), opened, call_.options().threads); });
+  compare_with(part, opened, call_.report().result_bound, first);
+}
+
+void Mail::verify_received(ConstArray part, const Message& message, std::size_t first, int from) {
+  const double bound = received_bound_;
+  const MutArray exact = scratch_for(part);
+  open(exact, message, from);
+  if (!failure_) compare_with(exact, part, bound, first);
+}
+
+void Mail::compare_with(ConstArray exact, ConstArray got, double bound, std::size_t first) {
+  compare(got, exact, {bound, 0.5}, first, found_);
+  if (found_.offence) {
+    fail(Code::internal, "rank " + std::to_string(comm_.rank()) + ": " + text_of(*found_.offence, bound));
+  }
 }
 
 void Mail::await(Posted& posted) {
@@ -208,17 +260,22 @@ std::size_t Mail::take(MutArray room, int from, int tag) {
   const Layout layout({static_cast<std::size_t>(opening.count)}, opening.segment_values);
   const std::size_t segments = layout.segments(0);
   const std::size_t capacity = frame::capacity(dtype, std::min<std::size_t>(opening.count, opening.segment_values));
+  const std::size_t messages = opening.verified != 0 ? 2 * segments : segments;
   std::deque<Posted> incoming;
-  for (std::size_t k = 0, posted = 0; k < segments; ++k) {
-    while (posted < segments && incoming.size() < receive_window) {
+  for (std::size_t k = 0, posted = 0; k < messages; ++k) {
+    while (posted < messages && incoming.size() < receive_window) {
       MessagePtr message = comm_.pool().take(capacity);
       Request request = comm_.transport().irecv(message->room().first(capacity), from, first_tag + tag);
       incoming.push_back({std::move(request), std::move(message)});
       ++posted;
     }
     await(incoming.front());
-    const Part part = layout.part(0, k);
-    if (!failure_) open(slice_of(room, part.first, part.count), *incoming.front().message, from);
+    const Part part = layout.part(0, k % segments);
+    const Message& message = *incoming.front().message;
+    if (!failure_ && k < segments) open(slice_of(room, part.first, part.count), message, from);
+    if (!failure_ && k >= segments) {
+      verify_received(slice_of(room, part.first, part.count), message, part.first, from);
+    }
     incoming.pop_front();
   }
   return opening.count;
@@ -231,6 +288,7 @@ void Mail::open(MutArray part, const Message& message, int from) {
       throw Error(Code::corrupt, "a frame of " + std::to_string(header.count) + " elements came where " +
                                      std::to_string(part.count) + " were due");
     }
+    received_bound_ = std::max(received_bound_, header.grid.bound);
     call_.report().result_bound = std::max(call_.report().result_bound, header.grid.bound);
     frame::decode(message.bytes(), part, call_.options().threads);
   });
@@ -238,6 +296,10 @@ void Mail::open(MutArray part, const Message& message, int from) {
 
 Report Mail::finish() {
   if (failure_) throw Error(*failure_);
+  if (found_.count != 0) {
+    call_.report().achieved_error = found_.largest;
+    call_.report().verified = found_.count;
+  }
   return call_.finish();
 }
 

@@ -12,9 +12,10 @@ namespace laconic {
 /// Largest tag; the least is 0. Messages from one rank to another with the same tag arrive in the order of the calls.
 inline constexpr int largest_tag = 32000;
 
-/// Sends x to rank `to`, another one, which must call recv (or sendrecv) with the same tag. Returns when x may be
-/// changed. A relative bound is relative to x's own range. Options::confirm means nothing here: what goes wrong on the
-/// receiver is known there only. Wrong arguments are an error on both.
+/// Sends x to rank `to`, another one, which must call recv (or sendrecv) with the same tag. With Options::verify it
+/// opens what it sends and tells the achieved error; the exact elements follow, and the receiver compares with them.
+/// Returns when x may be changed. A relative bound is relative to x's own range. Options::confirm means nothing here:
+/// what goes wrong on the receiver is known there only. Wrong arguments are an error on both.
 Report send(ConstArray x, int to, int tag, Communicator& comm, const Options& options);
 
 /// For a rank that cannot even begin to send: the receiver fails too. Throws.
@@ -26,9 +27,10 @@ struct Received {
 };
 
 /// Receives what rank `from`, another one, sends: at most room.count elements of the same dtype, |room[i] - sent| <=
-/// the sender's bound. Another dtype is Error(mismatch), more elements than there is room for Error(too_small), each
-/// with both values; a damaged message is Error(corrupt). The whole message has been taken then, so the next one can be
-/// received.
+/// the sender's bound. Where the sender verifies, the report has the achieved error, and an element outside of the
+/// bound is Error(internal) here. Another dtype is Error(mismatch), more elements than there is room for
+/// Error(too_small), each with both values; a damaged message is Error(corrupt). The whole message has been taken then,
+/// so the next one can be received.
 Received recv(MutArray room, int from, int tag, Communicator& comm, const Options& options);
 
 /// Both at the same time: no order of ranks can block. to and from may be the same rank, this one too. x and room must

@@ -97,6 +97,11 @@ void copy(ConstArray from, MutArray to) {
 
 }  // namespace
 
+std::string text_of(const Comparison::Offence& o, double bound) {
+  return "element " + std::to_string(o.element) + " is " + shown(o.got) + ", exactly " + shown(o.exact) +
+         "; promised within " + shown(bound) + " (verification)";
+}
+
 void compare(ConstArray got, ConstArray exact, Tolerance tolerance, std::size_t first, Comparison& sum) {
   sum.count += got.count;
   if (got.count == 0 || std::memcmp(got.data, exact.data, got.bytes()) == 0) return;
@@ -166,11 +171,9 @@ void Verification::run(const char* collective, Communicator& comm, Report& repor
     const Comparison found = compare_all(report.result_bound, quiet);
     std::optional<Failure> failure;
     if (found.offence) {
-      const auto& o = *found.offence;
       failure = {Code::internal, comm.rank(),
-                 std::string(collective) + ": rank " + std::to_string(comm.rank()) + ": element " +
-                     std::to_string(o.element) + " is " + shown(o.got) + ", exactly " + shown(o.exact) +
-                     "; promised within " + shown(report.result_bound) + " (verification)"};
+                 std::string(collective) + ": rank " + std::to_string(comm.rank()) + ": " +
+                     text_of(*found.offence, report.result_bound)};
     }
     Report uncounted;
     confirm(quiet, failure, true, uncounted);

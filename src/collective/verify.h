@@ -34,6 +34,9 @@ struct Tolerance {
   double ulps = 0;
 };
 
+/// "element 5 is 1, exactly 2; promised within 0.1 (verification)"
+std::string text_of(const Comparison::Offence& offence, double bound);
+
 /// Adds a comparison; element 0 of the arrays is called `first`. NaN equals NaN. Both have the same dtype and count.
 void compare(ConstArray got, ConstArray exact, Tolerance tolerance, std::size_t first, Comparison& sum);
 
@@ -53,7 +56,7 @@ class Verification {
 
   struct Blocks {
     std::vector<ConstArray> operands;  ///< that this rank brings
-    std::vector<MutArray> results;     ///< that it gets, in the order in which they lie in memory
+    std::vector<MutArray> results;     ///< that it gets; elements are counted through them, without gaps between
     std::size_t longest = 0;           ///< elements of the longest of either on any rank
   };
 

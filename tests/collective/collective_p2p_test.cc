@@ -8,6 +8,7 @@
 #include "collective/p2p.h"
 #include "collective/world.h"
 #include "core/error.h"
+#include "frame/frame.h"
 #include "transport/faulty.h"
 
 namespace laconic {
@@ -29,6 +30,34 @@ void on_ranks(int ranks, const std::function<void(int, Communicator&)>& body) {
       20);
 }
 
+/// Sends exact elements that are other ones, in frames that are sound.
+class Rewriting final : public Transport {
+ public:
+  explicit Rewriting(Transport& over) : over_(over) {}
+  [[nodiscard]] int rank() const override { return over_.rank(); }
+  [[nodiscard]] int size() const override { return over_.size(); }
+  Request isend(std::span<const std::uint8_t> data, int to, int tag) override {
+    if (++messages_ != 3) return over_.isend(data, to, tag);  // opening, elements, exact elements
+    const std::vector<float> other(1000, 3.0F);
+    changed_.resize(frame::capacity(DType::f32, other.size()));
+    changed_.resize(frame::encode(view(other), make_grid(DType::f32, 0, 0), changed_));
+    return over_.isend(changed_, to, tag);
+  }
+  Request irecv(std::span<std::uint8_t> buffer, int from, int tag) override { return over_.irecv(buffer, from, tag); }
+  void allgather_small(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) override {
+    over_.allgather_small(mine, all);
+  }
+  void poll() override { over_.poll(); }
+  std::unique_ptr<Transport> duplicate() override { return over_.duplicate(); }
+  [[nodiscard]] const std::vector<int>& nodes() const override { return over_.nodes(); }
+  [[nodiscard]] std::string description() const override { return over_.description(); }
+
+ private:
+  Transport& over_;
+  int messages_ = 0;
+  std::vector<std::uint8_t> changed_;
+};
+
 /// The error that the work must throw, with its code; and the words that its text must have.
 template <typename Work>
 void expect_throws(Code code, std::initializer_list<const char*> words, Work&& work) {
@@ -39,6 +68,57 @@ void expect_throws(Code code, std::initializer_list<const char*> words, Work&& w
     EXPECT_EQ(e.code(), code) << e.what();
     for (const char* w : words) EXPECT_NE(std::string(e.what()).find(w), std::string::npos) << w << ": " << e.what();
   }
+}
+
+// Both learn the same error, and the message stays what it is.
+TEST(P2p, VerifiedMessages) {
+  const auto sent = make<float>("smooth", 20001, 3);
+  on_ranks(2, [&](int rank, Communicator& comm) {
+    Options o = with("1e-3", 2048);
+    o.verify = true;
+    Report report;
+    if (rank == 0) {
+      report = send(view(sent), 1, 7, comm, o);
+      EXPECT_EQ(report.stats.original_bytes, sent.size() * sizeof(float));
+    } else {
+      std::vector<float> room(sent.size());
+      report = recv(view(room), 0, 7, comm, {}).report;
+      expect_within(room, sent, 1e-3);
+    }
+    EXPECT_EQ(report.verified, sent.size());
+    EXPECT_GT(report.achieved_error, 1e-4);
+    EXPECT_LE(report.achieved_error, 1e-3);
+    const auto all = allgather_value(comm.transport(), report.achieved_error);
+    EXPECT_EQ(all[0], all[1]);
+    // The next message is none of the one before.
+    std::vector<float> other(sent.size());
+    const Received got = sendrecv(view(sent), 1 - rank, 3, view(other), 1 - rank, 3, comm, with("lossless"));
+    EXPECT_EQ(other, sent);
+    EXPECT_EQ(got.report.verified, 0U);
+    EXPECT_TRUE(std::isnan(got.report.achieved_error));
+    o.bound = Bound::parse("1e-2");
+    const Received both = sendrecv(view(sent), 1 - rank, 3, view(other), 1 - rank, 3, comm, o);
+    EXPECT_EQ(both.report.verified, 2 * sent.size());
+    EXPECT_LE(both.report.achieved_error, 1e-2);
+    EXPECT_GT(both.report.achieved_error, 1e-3);
+  });
+}
+
+// The exact elements come last: with the first of them changed on the way, what was right is found to be wrong.
+TEST(P2p, VerificationFindsAnElementThatIsNotWhatWasSent) {
+  on_ranks(2, [&](int rank, Communicator& comm) {
+    std::vector<float> x(1000, 1.0F);
+    if (rank == 0) {
+      Options o = with("1e-3");
+      o.verify = true;
+      Rewriting changed(comm.transport());
+      Communicator over(changed);
+      send(view(std::as_const(x)), 1, 0, over, o);
+    } else {
+      expect_throws(Code::internal, {"rank 1: element 0 is ", "exactly 3", "verification"},
+                    [&] { recv(view(x), 0, 0, comm, {}); });
+    }
+  });
 }
 
 template <typename T>
