@@ -74,6 +74,28 @@ typedef enum laconic_mode LACONIC_ENUM_BASE {
   LACONIC_MODE_PLAIN = 3       /* the plain library's own collective wherever it has one */
 } laconic_mode;
 
+/* What encodes. The same on every rank. Only slice adds compressed arrays, so only it goes on the grid. */
+typedef enum laconic_codec LACONIC_ENUM_BASE {
+  LACONIC_CODEC_DEFAULT = 0, /* slice */
+  LACONIC_SLICE = 1,
+  LACONIC_SZX = 2,
+  LACONIC_FZLIGHT = 3,
+  LACONIC_ZFP = 4,      /* this and the next ones only if Laconic was built with their library */
+  LACONIC_ZFP_RATE = 5, /* keeps a ratio, "10x", and no bound */
+  LACONIC_LZ4 = 6,      /* from here on: lossless, whatever the bound */
+  LACONIC_LZ4HC = 7,
+  LACONIC_ZSTD = 8
+} laconic_codec;
+
+/* How a collective uses it. The same on every rank. */
+typedef enum laconic_framework LACONIC_ENUM_BASE {
+  LACONIC_FRAMEWORK_DEFAULT = 0, /* on the grid with slice, else stepwise */
+  LACONIC_ON_GRID = 1,           /* partial sums are added as they are, compressed: slice only */
+  LACONIC_STEPWISE = 2,          /* reductions decompress, operate and compress in every step, as C-Coll and ZCCL do */
+  LACONIC_POINT_TO_POINT = 3 /* every message is compressed and decompressed, the naive way; for comparisons. Results
+                                of an allreduce, or of what goes over several ranks, may differ between ranks */
+} laconic_framework;
+
 /* A group of ranks. One thread at a time; every collective is called by all ranks in the same order. */
 typedef struct laconic_comm laconic_comm;
 
@@ -93,13 +115,21 @@ typedef struct laconic_options {
   size_t segment;            /* elements that travel in one message; 0: automatic */
   laconic_schedule schedule; /* the same on every rank */
   /* 1: collectives compute the exact result too, compare, and tell the achieved error (laconic_stats); a result that is
-   * not what was promised is then LACONIC_INTERNAL on every rank. If one rank asks for it, all do it. -1: not, unless
-   * another rank does. 0: LACONIC_VERIFY of the environment, else not. */
+   * not what was promised is then LACONIC_INTERNAL on every rank. If one rank asks for it, all do it; of a message the
+   * sender decides. -1: not, unless another rank does. 0: LACONIC_VERIFY of the environment, else not. */
   int verify;
   laconic_mode mode; /* the same on every rank */
+  /* For comparisons: with another codec than slice, or a framework by name, no call is left to the plain library. What
+   * cannot be (a codec that was not built, that has no use for dtype or bound, or cannot add) is LACONIC_UNSUPPORTED on
+   * every rank, with the reason. */
+  laconic_codec codec;
+  laconic_framework framework;
 } laconic_options;
-#define LACONIC_OPTIONS_INIT \
-  { sizeof(laconic_options), NULL, 0, 0, 0, LACONIC_AUTOMATIC, 0, LACONIC_MODE_DEFAULT }
+#define LACONIC_OPTIONS_INIT                                                                                   \
+  {                                                                                                            \
+    sizeof(laconic_options), NULL, 0, 0, 0, LACONIC_AUTOMATIC, 0, LACONIC_MODE_DEFAULT, LACONIC_CODEC_DEFAULT, \
+        LACONIC_FRAMEWORK_DEFAULT                                                                              \
+  }
 
 /* Set struct_size to sizeof(laconic_stats) before the call. */
 typedef struct laconic_stats {
@@ -170,12 +200,16 @@ int laconic_scan(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype
 int laconic_exscan(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
                    laconic_comm* comm, const laconic_options* options);
 
+/* Calls whose name ends in v: parts of different lengths. Counts and displacements are in elements, one for each rank.
+ * displs[r]: where the part of rank r begins; NULL: parts lie one after the other, in rank order. What is between parts
+ * of a result is not written. Parts of a result that overlap are LACONIC_INVALID_ARGUMENT. */
+
 /* Every rank gets every rank's `count` elements, in rank order, within the bound. In place: this rank's part lies in
- * its place in recvbuf. allgatherv: recvcounts[r] elements of rank r, one after the other. */
+ * its place in recvbuf. allgatherv: recvcounts[r] elements of rank r, the same counts on every rank. */
 int laconic_allgather(const void* sendbuf, size_t count, void* recvbuf, laconic_dtype dtype, laconic_comm* comm,
                       const laconic_options* options);
-int laconic_allgatherv(const void* sendbuf, void* recvbuf, const size_t* recvcounts, laconic_dtype dtype,
-                       laconic_comm* comm, const laconic_options* options);
+int laconic_allgatherv(const void* sendbuf, void* recvbuf, const size_t* recvcounts, const size_t* displs,
+                       laconic_dtype dtype, laconic_comm* comm, const laconic_options* options);
 
 /* Every rank gets the root's array, within the bound, the same bytes on every rank: the root too holds afterwards what
  * the others got. */
@@ -183,27 +217,30 @@ int laconic_bcast(void* buf, size_t count, laconic_dtype dtype, int root, laconi
                   const laconic_options* options);
 
 /* Rank r gets the r-th share of the root's array, within the bound; the root's own share stays as it is. sendbuf and
- * sendcounts are of interest on the root only, where LACONIC_IN_PLACE as recvbuf leaves its share in sendbuf. The
- * shares lie one after the other; a share must be what its rank expects. */
+ * sendcounts are of interest on the root only, where LACONIC_IN_PLACE as recvbuf leaves its share in sendbuf. A share
+ * must be what its rank expects. */
 int laconic_scatter(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, int root, laconic_comm* comm,
                     const laconic_options* options);
-int laconic_scatterv(const void* sendbuf, const size_t* sendcounts, void* recvbuf, size_t recvcount,
-                     laconic_dtype dtype, int root, laconic_comm* comm, const laconic_options* options);
+int laconic_scatterv(const void* sendbuf, const size_t* sendcounts, const size_t* displs, void* recvbuf,
+                     size_t recvcount, laconic_dtype dtype, int root, laconic_comm* comm,
+                     const laconic_options* options);
 
 /* The root gets every rank's array, in rank order, within the bound; its own part is as it was. recvbuf and recvcounts
  * are of interest on the root only, where LACONIC_IN_PLACE as sendbuf means that its part is in its place. */
 int laconic_gather(const void* sendbuf, size_t count, void* recvbuf, laconic_dtype dtype, int root, laconic_comm* comm,
                    const laconic_options* options);
-int laconic_gatherv(const void* sendbuf, size_t sendcount, void* recvbuf, const size_t* recvcounts, laconic_dtype dtype,
-                    int root, laconic_comm* comm, const laconic_options* options);
+int laconic_gatherv(const void* sendbuf, size_t sendcount, void* recvbuf, const size_t* recvcounts,
+                    const size_t* displs, laconic_dtype dtype, int root, laconic_comm* comm,
+                    const laconic_options* options);
 
 /* Block p of rank r's sendbuf becomes block r of rank p's recvbuf, within the bound; what a rank has for itself is as
- * it was. alltoall: all blocks have `count` elements. alltoallv: blocks lie one after the other, and what r sends to p
- * must be what p expects from r; in place, sendcounts are recvcounts (or NULL). */
+ * it was. alltoall: all blocks have `count` elements. alltoallv: what r sends to p must be what p
+ * expects from r; in place, sendcounts and sdispls are recvcounts and rdispls, or sendcounts is NULL. */
 int laconic_alltoall(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_comm* comm,
                      const laconic_options* options);
-int laconic_alltoallv(const void* sendbuf, const size_t* sendcounts, void* recvbuf, const size_t* recvcounts,
-                      laconic_dtype dtype, laconic_comm* comm, const laconic_options* options);
+int laconic_alltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf,
+                      const size_t* recvcounts, const size_t* rdispls, laconic_dtype dtype, laconic_comm* comm,
+                      const laconic_options* options);
 
 /* Non-blocking calls: the same, but they return at once; a thread of the communicator runs them one after the other, in
  * the order in which they were made, which is the same on every rank, and needs no help. Buffers belong to the call
@@ -233,23 +270,24 @@ int laconic_ibcast(void* buf, size_t count, laconic_dtype dtype, int root, lacon
                    const laconic_options* options, laconic_request** request);
 int laconic_iscatter(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, int root,
                      laconic_comm* comm, const laconic_options* options, laconic_request** request);
-int laconic_iscatterv(const void* sendbuf, const size_t* sendcounts, void* recvbuf, size_t recvcount,
-                      laconic_dtype dtype, int root, laconic_comm* comm, const laconic_options* options,
-                      laconic_request** request);
+int laconic_iscatterv(const void* sendbuf, const size_t* sendcounts, const size_t* displs, void* recvbuf,
+                      size_t recvcount, laconic_dtype dtype, int root, laconic_comm* comm,
+                      const laconic_options* options, laconic_request** request);
 int laconic_igather(const void* sendbuf, size_t count, void* recvbuf, laconic_dtype dtype, int root, laconic_comm* comm,
                     const laconic_options* options, laconic_request** request);
 int laconic_igatherv(const void* sendbuf, size_t sendcount, void* recvbuf, const size_t* recvcounts,
-                     laconic_dtype dtype, int root, laconic_comm* comm, const laconic_options* options,
-                     laconic_request** request);
+                     const size_t* displs, laconic_dtype dtype, int root, laconic_comm* comm,
+                     const laconic_options* options, laconic_request** request);
 int laconic_iallgather(const void* sendbuf, size_t count, void* recvbuf, laconic_dtype dtype, laconic_comm* comm,
                        const laconic_options* options, laconic_request** request);
-int laconic_iallgatherv(const void* sendbuf, void* recvbuf, const size_t* recvcounts, laconic_dtype dtype,
-                        laconic_comm* comm, const laconic_options* options, laconic_request** request);
+int laconic_iallgatherv(const void* sendbuf, void* recvbuf, const size_t* recvcounts, const size_t* displs,
+                        laconic_dtype dtype, laconic_comm* comm, const laconic_options* options,
+                        laconic_request** request);
 int laconic_ialltoall(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_comm* comm,
                       const laconic_options* options, laconic_request** request);
-int laconic_ialltoallv(const void* sendbuf, const size_t* sendcounts, void* recvbuf, const size_t* recvcounts,
-                       laconic_dtype dtype, laconic_comm* comm, const laconic_options* options,
-                       laconic_request** request);
+int laconic_ialltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf,
+                       const size_t* recvcounts, const size_t* rdispls, laconic_dtype dtype, laconic_comm* comm,
+                       const laconic_options* options, laconic_request** request);
 
 /* A message to another rank, which must receive it with the same tag (0 to 32000), within the sender's bound; a
  * relative one is of this message's range. Returns when buf may be changed. What goes wrong on the receiver is known

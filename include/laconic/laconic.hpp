@@ -54,6 +54,25 @@ enum class Mode {
   plain = LACONIC_MODE_PLAIN
 };
 
+enum class Codec {
+  automatic = LACONIC_CODEC_DEFAULT,
+  slice = LACONIC_SLICE,
+  szx = LACONIC_SZX,
+  fzlight = LACONIC_FZLIGHT,
+  zfp = LACONIC_ZFP,
+  zfp_rate = LACONIC_ZFP_RATE,
+  lz4 = LACONIC_LZ4,
+  lz4hc = LACONIC_LZ4HC,
+  zstd = LACONIC_ZSTD
+};
+
+enum class Framework {
+  automatic = LACONIC_FRAMEWORK_DEFAULT,
+  on_grid = LACONIC_ON_GRID,
+  stepwise = LACONIC_STEPWISE,
+  point_to_point = LACONIC_POINT_TO_POINT
+};
+
 /// Empty bound, 0 threads, no word on verify: as the environment says.
 struct Options {
   std::string bound{};
@@ -63,6 +82,8 @@ struct Options {
   Schedule schedule = Schedule::automatic;
   std::optional<bool> verify{};
   Mode mode = Mode::from_environment;
+  Codec codec = Codec::automatic;
+  Framework framework = Framework::automatic;
 
   [[nodiscard]] laconic_options raw() const {
     laconic_options o = LACONIC_OPTIONS_INIT;
@@ -73,6 +94,8 @@ struct Options {
     o.schedule = static_cast<laconic_schedule>(schedule);
     if (verify) o.verify = *verify ? 1 : -1;
     o.mode = static_cast<laconic_mode>(mode);
+    o.codec = static_cast<laconic_codec>(codec);
+    o.framework = static_cast<laconic_framework>(framework);
     return o;
   }
 };
@@ -90,6 +113,13 @@ constexpr laconic_dtype dtype_of() {
   if constexpr (std::is_same_v<T, std::uint32_t>) return LACONIC_U32;
   if constexpr (std::is_same_v<T, std::uint64_t>) return LACONIC_U64;
 }
+
+/// The parts of all ranks in one array: counts[r] elements of rank r, from element displs[r] on; without displs, one
+/// part after the other.
+struct Parts {
+  std::span<const std::size_t> counts;
+  std::span<const std::size_t> displs{};
+};
 
 /// A non-blocking call. Its buffers, and the communicator, must outlive it.
 class Request {
@@ -183,16 +213,46 @@ class Comm {
   template <Element T>
   void scatter(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, int root) {
     const auto counts = shares_at(root, send.size());
-    check(laconic_scatterv(send.data(), counts.data(), recv.data(), recv.size(), dtype_of<T>(), root, raw_.get(),
-                           nullptr));
+    check(laconic_scatterv(send.data(), counts.data(), nullptr, recv.data(), recv.size(), dtype_of<T>(), root,
+                           raw_.get(), nullptr));
   }
 
   /// On the root, recv.size() == send.size() * size(); elsewhere recv is not looked at.
   template <Element T>
   void gather(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, int root) {
     const auto counts = shares_at(root, recv.size());
-    check(laconic_gatherv(send.data(), send.size(), recv.data(), counts.data(), dtype_of<T>(), root, raw_.get(),
-                          nullptr));
+    check(laconic_gatherv(send.data(), send.size(), recv.data(), counts.data(), nullptr, dtype_of<T>(), root,
+                          raw_.get(), nullptr));
+  }
+
+  /// Parts must lie within their array, whose gaps are not written; else the call fails on every rank as one without
+  /// counts. send is this rank's part.
+  template <Element T>
+  void allgatherv(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv,
+                  const Parts& parts) {
+    const std::size_t* counts = counts_of<T>(parts, recv);
+    if (counts != nullptr && counts[rank()] != send.size()) counts = nullptr;
+    check(laconic_allgatherv(send.data(), recv.data(), counts, displs_of(parts), dtype_of<T>(), raw_.get(), nullptr));
+  }
+  /// send and parts are looked at on the root only.
+  template <Element T>
+  void scatterv(std::type_identity_t<std::span<const T>> send, const Parts& parts,
+                std::type_identity_t<std::span<T>> recv, int root) {
+    check(laconic_scatterv(send.data(), rank() == root ? counts_of<T>(parts, send) : nullptr, displs_of(parts),
+                           recv.data(), recv.size(), dtype_of<T>(), root, raw_.get(), nullptr));
+  }
+  /// recv and parts are looked at on the root only.
+  template <Element T>
+  void gatherv(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv,
+               const Parts& parts, int root) {
+    check(laconic_gatherv(send.data(), send.size(), recv.data(), rank() == root ? counts_of<T>(parts, recv) : nullptr,
+                          displs_of(parts), dtype_of<T>(), root, raw_.get(), nullptr));
+  }
+  template <Element T>
+  void alltoallv(std::type_identity_t<std::span<const T>> send, const Parts& out,
+                 std::type_identity_t<std::span<T>> recv, const Parts& in) {
+    check(laconic_alltoallv(send.data(), counts_of<T>(out, send), displs_of(out), recv.data(), counts_of<T>(in, recv),
+                            displs_of(in), dtype_of<T>(), raw_.get(), nullptr));
   }
 
   /// Both are size() blocks of the same size.
@@ -266,6 +326,24 @@ class Comm {
   // A size that is wrong on every rank alike; where ranks differ, the library tells all of them.
   static void require(bool holds, const char* text) {
     if (!holds) throw Error(LACONIC_INVALID_ARGUMENT, text);
+  }
+
+  // Whether parts lie within their array, whose size the C interface does not know. What does not fit has no counts
+  // there, so that the call fails on all ranks.
+  template <Element T>
+  [[nodiscard]] const std::size_t* counts_of(const Parts& parts, std::span<const T> array) const {
+    const auto n = static_cast<std::size_t>(size());
+    if (parts.counts.size() != n || (!parts.displs.empty() && parts.displs.size() != n)) return nullptr;
+    std::size_t packed = 0;
+    for (std::size_t r = 0; r < n; ++r) {
+      const std::size_t first = parts.displs.empty() ? packed : parts.displs[r];
+      if (parts.counts[r] != 0 && (first > array.size() || parts.counts[r] > array.size() - first)) return nullptr;
+      packed += parts.counts[r];
+    }
+    return parts.counts.data();
+  }
+  static const std::size_t* displs_of(const Parts& parts) {
+    return parts.displs.empty() ? nullptr : parts.displs.data();
   }
 
   // The root's counts; where they do not fit, the library tells all ranks.

@@ -96,7 +96,6 @@ class Numbers {
   ~Numbers() = default;
 
   [[nodiscard]] std::span<const std::size_t> get() const { return get_; }
-  [[nodiscard]] std::size_t total() const { return std::accumulate(get_.begin(), get_.end(), std::size_t{0}); }
   /// Of this rank; 0 where there are none.
   [[nodiscard]] std::size_t own(const Communicator& comm) const {
     return get_.empty() ? 0 : get_[static_cast<std::size_t>(comm.rank())];
@@ -107,17 +106,34 @@ class Numbers {
   std::span<const std::size_t> get_;
 };
 
+/// What the parts of all ranks are, and where.
+struct Placed {
+  Numbers counts;
+  Numbers displs;
+
+  Placed(const size_t* counts_given, const size_t* displs_given, const laconic_comm* comm)
+      : counts(counts_given, comm), displs(displs_given, comm) {}
+  /// Of the root; none elsewhere.
+  Placed(const size_t* counts_given, const size_t* displs_given, int root, const laconic_comm* comm)
+      : counts(counts_given, root, comm), displs(displs_given, root, comm) {}
+
+  [[nodiscard]] Parts parts() const { return {.counts = counts.get(), .displs = displs.get()}; }
+  [[nodiscard]] std::size_t extent() const { return extent_of(parts()); }
+  /// Where the part of this rank lies in the array of all; null where nothing is known of that.
+  [[nodiscard]] void* part_of(void* all, DType dtype, const Communicator& comm) const {
+    if (counts.get().empty() || all == nullptr) return nullptr;
+    const auto of = counts.get().first(static_cast<std::size_t>(comm.rank()));
+    const std::size_t before =
+        displs.get().empty() ? std::accumulate(of.begin(), of.end(), std::size_t{0}) : displs.own(comm);
+    return static_cast<std::uint8_t*>(all) + before * size_of(dtype);
+  }
+};
+
 inline const void* in_place_or(const void* buffer, const void* place) {
   return buffer == LACONIC_IN_PLACE ? place : buffer;
 }
 
-/// Where the part of this rank lies in an array of all parts.
-inline void* part_of(void* all, std::span<const std::size_t> counts, DType dtype, const Communicator& comm) {
-  if (counts.empty() || all == nullptr) return nullptr;
-  const auto before = std::accumulate(counts.begin(), counts.begin() + comm.rank(), std::size_t{0});
-  return static_cast<std::uint8_t*>(all) + before * size_of(dtype);
-}
-/// The same where all parts have as many elements.
+/// Where the part of this rank lies in an array of parts of `count` elements.
 inline void* part_of(void* all, std::size_t count, DType dtype, const Communicator& comm) {
   if (all == nullptr) return nullptr;
   return static_cast<std::uint8_t*>(all) + static_cast<std::size_t>(comm.rank()) * count * size_of(dtype);

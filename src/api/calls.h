@@ -82,7 +82,7 @@ struct Scatter {
 struct Scatterv {
   static constexpr Collective collective = Collective::scatter;
   const void* sendbuf;
-  Numbers sendcounts;  ///< of the root
+  Placed shares;  ///< of the root
   void* recvbuf;
   size_t recvcount;
   laconic_dtype dtype;
@@ -105,7 +105,7 @@ struct Gatherv {
   const void* sendbuf;
   size_t sendcount;
   void* recvbuf;
-  Numbers recvcounts;  ///< of the root
+  Placed parts;  ///< of the root
   laconic_dtype dtype;
   int root;
   Report run(Communicator& on, const Options& options) const;
@@ -124,7 +124,7 @@ struct Allgatherv {
   static constexpr Collective collective = Collective::allgather;
   const void* sendbuf;
   void* recvbuf;
-  Numbers recvcounts;
+  Placed parts;
   laconic_dtype dtype;
   Report run(Communicator& on, const Options& options) const;
 };
@@ -141,9 +141,9 @@ struct Alltoall {
 struct Alltoallv {
   static constexpr Collective collective = Collective::alltoall;
   const void* sendbuf;
-  Numbers sendcounts;
+  Placed out;
   void* recvbuf;
-  Numbers recvcounts;
+  Placed in;
   laconic_dtype dtype;
   Report run(Communicator& on, const Options& options) const;
 };

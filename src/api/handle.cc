@@ -9,6 +9,13 @@ namespace {
 
 thread_local std::string last_error;
 
+template <typename Enum>
+void require_one_of(const char* name, Enum value, Enum first, Enum last) {
+  if (value >= first && value <= last) return;
+  throw Error(Code::invalid_argument, "options." + std::string(name) + " is " +
+                                          std::to_string(static_cast<int>(value)) + ": want one of laconic_" + name);
+}
+
 }  // namespace
 
 int report(Code code, const std::string& text) noexcept {
@@ -43,10 +50,7 @@ Options options_from(const laconic_options* given, const Options& base) {
   o.confirm = given->unconfirmed == 0;
   if (given->segment != 0) o.segment_values = given->segment;
   if (given->struct_size >= offsetof(laconic_options, schedule) + sizeof given->schedule) {
-    if (given->schedule < LACONIC_AUTOMATIC || given->schedule > LACONIC_TWO_LEVEL) {
-      throw Error(Code::invalid_argument, "options.schedule is " + std::to_string(static_cast<int>(given->schedule)) +
-                                              ": want one of laconic_schedule");
-    }
+    require_one_of("schedule", given->schedule, LACONIC_AUTOMATIC, LACONIC_TWO_LEVEL);
     o.schedule = static_cast<Schedule>(given->schedule);
   }
   if (given->struct_size >= offsetof(laconic_options, verify) + sizeof given->verify && given->verify != 0) {
@@ -54,11 +58,18 @@ Options options_from(const laconic_options* given, const Options& base) {
   }
   if (given->struct_size >= offsetof(laconic_options, mode) + sizeof given->mode &&
       given->mode != LACONIC_MODE_DEFAULT) {
-    if (given->mode < LACONIC_MODE_DEFAULT || given->mode > LACONIC_MODE_PLAIN) {
-      throw Error(Code::invalid_argument,
-                  "options.mode is " + std::to_string(static_cast<int>(given->mode)) + ": want one of laconic_mode");
-    }
+    require_one_of("mode", given->mode, LACONIC_MODE_DEFAULT, LACONIC_MODE_PLAIN);
     o.mode = static_cast<Mode>(given->mode - LACONIC_MODE_AUTOMATIC);
+  }
+  if (given->struct_size >= offsetof(laconic_options, codec) + sizeof given->codec &&
+      given->codec != LACONIC_CODEC_DEFAULT) {
+    require_one_of("codec", given->codec, LACONIC_SLICE, LACONIC_ZSTD);
+    o.codec = static_cast<CodecId>(given->codec);
+  }
+  if (given->struct_size >= offsetof(laconic_options, framework) + sizeof given->framework &&
+      given->framework != LACONIC_FRAMEWORK_DEFAULT) {
+    require_one_of("framework", given->framework, LACONIC_ON_GRID, LACONIC_POINT_TO_POINT);
+    o.framework = static_cast<Framework>(given->framework);
   }
   return o;
 }

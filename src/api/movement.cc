@@ -23,9 +23,9 @@ Report Scatter::run(Communicator& on, const Options& options) const {
 
 Report Scatterv::run(Communicator& on, const Options& options) const {
   const bool in_place = recvbuf == LACONIC_IN_PLACE;
-  void* const part = part_of(const_cast<void*>(sendbuf), sendcounts.get(), as_dtype(dtype), on);
-  const MutArray recv{in_place ? part : recvbuf, in_place ? sendcounts.own(on) : recvcount, as_dtype(dtype)};
-  return laconic::scatter({sendbuf, sendcounts.total(), as_dtype(dtype)}, sendcounts.get(), recv, root, on, options);
+  void* const part = shares.part_of(const_cast<void*>(sendbuf), as_dtype(dtype), on);
+  const MutArray recv{in_place ? part : recvbuf, in_place ? shares.counts.own(on) : recvcount, as_dtype(dtype)};
+  return laconic::scatter({sendbuf, shares.extent(), as_dtype(dtype)}, shares.parts(), recv, root, on, options);
 }
 
 Report Gather::run(Communicator& on, const Options& options) const {
@@ -38,9 +38,9 @@ Report Gather::run(Communicator& on, const Options& options) const {
 
 Report Gatherv::run(Communicator& on, const Options& options) const {
   const bool in_place = sendbuf == LACONIC_IN_PLACE;
-  const void* const part = part_of(recvbuf, recvcounts.get(), as_dtype(dtype), on);
-  const ConstArray send{in_place ? part : sendbuf, in_place ? recvcounts.own(on) : sendcount, as_dtype(dtype)};
-  return laconic::gather(send, {recvbuf, recvcounts.total(), as_dtype(dtype)}, recvcounts.get(), root, on, options);
+  const void* const part = parts.part_of(recvbuf, as_dtype(dtype), on);
+  const ConstArray send{in_place ? part : sendbuf, in_place ? parts.counts.own(on) : sendcount, as_dtype(dtype)};
+  return laconic::gather(send, {recvbuf, parts.extent(), as_dtype(dtype)}, parts.parts(), root, on, options);
 }
 
 Report Allgather::run(Communicator& on, const Options& options) const {
@@ -50,11 +50,10 @@ Report Allgather::run(Communicator& on, const Options& options) const {
 }
 
 Report Allgatherv::run(Communicator& on, const Options& options) const {
-  const auto counts = recvcounts.get();
-  if (counts.empty()) refuse(collective, on, Error(Code::invalid_argument, "recvcounts is null"));
-  const ConstArray send{in_place_or(sendbuf, part_of(recvbuf, counts, as_dtype(dtype), on)), recvcounts.own(on),
+  if (parts.counts.get().empty()) refuse(collective, on, Error(Code::invalid_argument, "recvcounts is null"));
+  const ConstArray send{in_place_or(sendbuf, parts.part_of(recvbuf, as_dtype(dtype), on)), parts.counts.own(on),
                         as_dtype(dtype)};
-  return laconic::allgather(send, {recvbuf, recvcounts.total(), as_dtype(dtype)}, on, options);
+  return laconic::allgather(send, {recvbuf, parts.extent(), as_dtype(dtype)}, parts.parts(), on, options);
 }
 
 Report Alltoall::run(Communicator& on, const Options& options) const {
@@ -64,10 +63,9 @@ Report Alltoall::run(Communicator& on, const Options& options) const {
 }
 
 Report Alltoallv::run(Communicator& on, const Options& options) const {
-  const Numbers& in = recvcounts;
-  const Numbers& out = sendbuf == LACONIC_IN_PLACE && sendcounts.get().empty() ? recvcounts : sendcounts;
-  return laconic::alltoallv({in_place_or(sendbuf, recvbuf), out.total(), as_dtype(dtype)}, out.get(),
-                            {recvbuf, in.total(), as_dtype(dtype)}, in.get(), on, options);
+  const Placed& from = sendbuf == LACONIC_IN_PLACE && out.counts.get().empty() ? in : out;
+  return laconic::alltoallv({in_place_or(sendbuf, recvbuf), from.extent(), as_dtype(dtype)}, from.parts(),
+                            {recvbuf, in.extent(), as_dtype(dtype)}, in.parts(), on, options);
 }
 
 }  // namespace laconic::api
@@ -86,9 +84,11 @@ int laconic_scatter(const void* sendbuf, void* recvbuf, size_t count, laconic_dt
   return api::now(comm, options, api::Scatter{sendbuf, recvbuf, count, dtype, root});
 }
 
-int laconic_scatterv(const void* sendbuf, const size_t* sendcounts, void* recvbuf, size_t recvcount,
-                     laconic_dtype dtype, int root, laconic_comm* comm, const laconic_options* options) {
-  return api::now(comm, options, api::Scatterv{sendbuf, {sendcounts, root, comm}, recvbuf, recvcount, dtype, root});
+int laconic_scatterv(const void* sendbuf, const size_t* sendcounts, const size_t* displs, void* recvbuf,
+                     size_t recvcount, laconic_dtype dtype, int root, laconic_comm* comm,
+                     const laconic_options* options) {
+  return api::now(comm, options,
+                  api::Scatterv{sendbuf, {sendcounts, displs, root, comm}, recvbuf, recvcount, dtype, root});
 }
 
 int laconic_gather(const void* sendbuf, size_t count, void* recvbuf, laconic_dtype dtype, int root, laconic_comm* comm,
@@ -96,9 +96,11 @@ int laconic_gather(const void* sendbuf, size_t count, void* recvbuf, laconic_dty
   return api::now(comm, options, api::Gather{sendbuf, count, recvbuf, dtype, root});
 }
 
-int laconic_gatherv(const void* sendbuf, size_t sendcount, void* recvbuf, const size_t* recvcounts, laconic_dtype dtype,
-                    int root, laconic_comm* comm, const laconic_options* options) {
-  return api::now(comm, options, api::Gatherv{sendbuf, sendcount, recvbuf, {recvcounts, root, comm}, dtype, root});
+int laconic_gatherv(const void* sendbuf, size_t sendcount, void* recvbuf, const size_t* recvcounts,
+                    const size_t* displs, laconic_dtype dtype, int root, laconic_comm* comm,
+                    const laconic_options* options) {
+  return api::now(comm, options,
+                  api::Gatherv{sendbuf, sendcount, recvbuf, {recvcounts, displs, root, comm}, dtype, root});
 }
 
 int laconic_allgather(const void* sendbuf, size_t count, void* recvbuf, laconic_dtype dtype, laconic_comm* comm,
@@ -106,9 +108,9 @@ int laconic_allgather(const void* sendbuf, size_t count, void* recvbuf, laconic_
   return api::now(comm, options, api::Allgather{sendbuf, count, recvbuf, dtype});
 }
 
-int laconic_allgatherv(const void* sendbuf, void* recvbuf, const size_t* recvcounts, laconic_dtype dtype,
-                       laconic_comm* comm, const laconic_options* options) {
-  return api::now(comm, options, api::Allgatherv{sendbuf, recvbuf, {recvcounts, comm}, dtype});
+int laconic_allgatherv(const void* sendbuf, void* recvbuf, const size_t* recvcounts, const size_t* displs,
+                       laconic_dtype dtype, laconic_comm* comm, const laconic_options* options) {
+  return api::now(comm, options, api::Allgatherv{sendbuf, recvbuf, {recvcounts, displs, comm}, dtype});
 }
 
 int laconic_alltoall(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_comm* comm,
@@ -116,9 +118,11 @@ int laconic_alltoall(const void* sendbuf, void* recvbuf, size_t count, laconic_d
   return api::now(comm, options, api::Alltoall{sendbuf, recvbuf, count, dtype});
 }
 
-int laconic_alltoallv(const void* sendbuf, const size_t* sendcounts, void* recvbuf, const size_t* recvcounts,
-                      laconic_dtype dtype, laconic_comm* comm, const laconic_options* options) {
-  return api::now(comm, options, api::Alltoallv{sendbuf, {sendcounts, comm}, recvbuf, {recvcounts, comm}, dtype});
+int laconic_alltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf,
+                      const size_t* recvcounts, const size_t* rdispls, laconic_dtype dtype, laconic_comm* comm,
+                      const laconic_options* options) {
+  return api::now(comm, options,
+                  api::Alltoallv{sendbuf, {sendcounts, sdispls, comm}, recvbuf, {recvcounts, rdispls, comm}, dtype});
 }
 
 }  // extern "C"

@@ -79,11 +79,11 @@ int laconic_iscatter(const void* sendbuf, void* recvbuf, size_t count, laconic_d
   return api::later(comm, options, request, api::Scatter{sendbuf, recvbuf, count, dtype, root});
 }
 
-int laconic_iscatterv(const void* sendbuf, const size_t* sendcounts, void* recvbuf, size_t recvcount,
-                      laconic_dtype dtype, int root, laconic_comm* comm, const laconic_options* options,
-                      laconic_request** request) {
+int laconic_iscatterv(const void* sendbuf, const size_t* sendcounts, const size_t* displs, void* recvbuf,
+                      size_t recvcount, laconic_dtype dtype, int root, laconic_comm* comm,
+                      const laconic_options* options, laconic_request** request) {
   return api::later(comm, options, request,
-                    api::Scatterv{sendbuf, {sendcounts, root, comm}, recvbuf, recvcount, dtype, root});
+                    api::Scatterv{sendbuf, {sendcounts, displs, root, comm}, recvbuf, recvcount, dtype, root});
 }
 
 int laconic_igather(const void* sendbuf, size_t count, void* recvbuf, laconic_dtype dtype, int root, laconic_comm* comm,
@@ -92,10 +92,10 @@ int laconic_igather(const void* sendbuf, size_t count, void* recvbuf, laconic_dt
 }
 
 int laconic_igatherv(const void* sendbuf, size_t sendcount, void* recvbuf, const size_t* recvcounts,
-                     laconic_dtype dtype, int root, laconic_comm* comm, const laconic_options* options,
-                     laconic_request** request) {
+                     const size_t* displs, laconic_dtype dtype, int root, laconic_comm* comm,
+                     const laconic_options* options, laconic_request** request) {
   return api::later(comm, options, request,
-                    api::Gatherv{sendbuf, sendcount, recvbuf, {recvcounts, root, comm}, dtype, root});
+                    api::Gatherv{sendbuf, sendcount, recvbuf, {recvcounts, displs, root, comm}, dtype, root});
 }
 
 int laconic_iallgather(const void* sendbuf, size_t count, void* recvbuf, laconic_dtype dtype, laconic_comm* comm,
@@ -103,9 +103,10 @@ int laconic_iallgather(const void* sendbuf, size_t count, void* recvbuf, laconic
   return api::later(comm, options, request, api::Allgather{sendbuf, count, recvbuf, dtype});
 }
 
-int laconic_iallgatherv(const void* sendbuf, void* recvbuf, const size_t* recvcounts, laconic_dtype dtype,
-                        laconic_comm* comm, const laconic_options* options, laconic_request** request) {
-  return api::later(comm, options, request, api::Allgatherv{sendbuf, recvbuf, {recvcounts, comm}, dtype});
+int laconic_iallgatherv(const void* sendbuf, void* recvbuf, const size_t* recvcounts, const size_t* displs,
+                        laconic_dtype dtype, laconic_comm* comm, const laconic_options* options,
+                        laconic_request** request) {
+  return api::later(comm, options, request, api::Allgatherv{sendbuf, recvbuf, {recvcounts, displs, comm}, dtype});
 }
 
 int laconic_ialltoall(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_comm* comm,
@@ -113,11 +114,11 @@ int laconic_ialltoall(const void* sendbuf, void* recvbuf, size_t count, laconic_
   return api::later(comm, options, request, api::Alltoall{sendbuf, recvbuf, count, dtype});
 }
 
-int laconic_ialltoallv(const void* sendbuf, const size_t* sendcounts, void* recvbuf, const size_t* recvcounts,
-                       laconic_dtype dtype, laconic_comm* comm, const laconic_options* options,
-                       laconic_request** request) {
+int laconic_ialltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf,
+                       const size_t* recvcounts, const size_t* rdispls, laconic_dtype dtype, laconic_comm* comm,
+                       const laconic_options* options, laconic_request** request) {
   return api::later(comm, options, request,
-                    api::Alltoallv{sendbuf, {sendcounts, comm}, recvbuf, {recvcounts, comm}, dtype});
+                    api::Alltoallv{sendbuf, {sendcounts, sdispls, comm}, recvbuf, {recvcounts, rdispls, comm}, dtype});
 }
 
 }  // extern "C"

@@ -28,7 +28,7 @@ template struct Prefix<Collective::scan>;
 template struct Prefix<Collective::exscan>;
 
 Report ReduceScatter::run(Communicator& on, const Options& options) const {
-  const ConstArray send{in_place_or(sendbuf, recvbuf), counts.total(), as_dtype(dtype)};
+  const ConstArray send{in_place_or(sendbuf, recvbuf), extent_of({.counts = counts.get()}), as_dtype(dtype)};
   return laconic::reduce_scatter(send, {recvbuf, counts.own(on), as_dtype(dtype)}, counts.get(), as_op(op), on,
                                  options);
 }

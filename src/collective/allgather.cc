@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "collective/budget.h"
@@ -15,28 +16,40 @@ namespace laconic {
 
 namespace {
 
-Report allgather(ConstArray send, MutArray recv, bool equal, Communicator& comm, const Options& options) {
+/// Counts may be left out; they are found out then, and parts lie one after the other.
+Report allgather_parts(ConstArray send, MutArray recv, const Parts& parts, Communicator& comm, const Options& options) {
   Call call(Collective::allgather, comm, options);
   // Where the own part lies is known only when the counts are: overlap is looked at then.
   call.check_arrays(send, recv, send.data);
   call.check_bound(send.dtype);
+  std::vector<std::size_t> counts(parts.counts.begin(), parts.counts.end());
   call.proposal().total = recv.count;
-  std::vector<std::size_t> counts;
-  const auto plainly = [&](PlainCollectives& library) { library.allgather(send, recv, {equal, counts}); };
-  PlainWay plain(call, comm, {.bytes = recv.bytes(), .elements = recv.count, .known = equal}, plainly);
+  if (!counts.empty()) {
+    call.check_parts(parts, recv.count, send.count);
+    if (!call.proposal().refused) call.check_apart({}, split(recv, counts, parts.displs));
+    call.proposal().total = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+    call.proposal().layout = digest({counts.begin(), counts.end()});
+  }
+  const auto plainly = [&](PlainCollectives& library) {
+    library.allgather(send, recv, {parts.equal, counts, parts.displs});
+  };
+  PlainWay plain(call, comm,
+                 {.bytes = recv.bytes(), .elements = recv.count, .known = parts.equal, .extent = recv.count}, plainly);
   if (auto done = plain.at_once()) return *done;
   call.scan_operand(send);
   plain.propose(send);
   const Agreement agreed = call.agree(CountRule::gather);
 
   counts.assign(agreed.counts.begin(), agreed.counts.end());
-  const auto results = split(recv, counts);
+  const auto results = split(recv, counts, parts.displs);
   const auto me = static_cast<std::size_t>(comm.rank());
   const bool in_place = send.data == results[me].data;
   call.verify(agreed, {{send}, results, *std::max_element(counts.begin(), counts.end())},
-              [](const Slab& s, Communicator& c, const Options& lossless) { allgather(s.send, s.recv, c, lossless); });
+              [](const Slab& s, Communicator& c, const Options& lossless) {
+                allgather_parts(s.send, s.recv, {}, c, lossless);
+              });
   if (comm.size() == 1) {
-    if (!in_place && send.count != 0) std::memmove(recv.data, send.data, send.bytes());
+    if (!in_place && send.count != 0) std::memmove(results[me].data, send.data, send.bytes());
     return call.finish();
   }
   // Without this, decoding another rank's part could overwrite what is still to be encoded.
@@ -51,7 +64,7 @@ Report allgather(ConstArray send, MutArray recv, bool equal, Communicator& comm,
   std::vector<ConstArray> operands(results.size(), ConstArray{nullptr, 0, send.dtype});
   operands[me] = send;
   MovementKernel kernel(operands, results, budget, options.threads);
-  auto program = choose_allgather(comm.size(), comm.rank(), recv.bytes());
+  auto program = choose_allgather(comm.size(), comm.rank(), call.proposal().total * size_of(recv.dtype));
   if (budget.grid.lossless()) {  // what the others decode is what we have
     if (!in_place && send.count != 0) std::memcpy(results[me].data, send.data, send.bytes());
     program.result[me] = false;
@@ -63,14 +76,18 @@ Report allgather(ConstArray send, MutArray recv, bool equal, Communicator& comm,
 }  // namespace
 
 Report allgather(ConstArray send, MutArray recv, Communicator& comm, const Options& options) {
-  return allgather(send, recv, false, comm, options);
+  return allgather_parts(send, recv, {}, comm, options);
+}
+
+Report allgather(ConstArray send, MutArray recv, const Parts& parts, Communicator& comm, const Options& options) {
+  return allgather_parts(send, recv, {.counts = parts.counts, .displs = parts.displs}, comm, options);
 }
 
 Report allgather_equal(ConstArray send, MutArray recv, Communicator& comm, const Options& options) {
   const auto plainly = [&](PlainCollectives& library) { library.allgather(send, recv, {true, {}}); };
   const CallShape shape{Collective::allgather, send.dtype, Op::none, recv.bytes()};
   if (by_shortcut(is_sound_whole(recv, send, comm), shape, comm, options, plainly)) return comm.last();
-  return allgather(send, recv, true, comm, options);
+  return allgather_parts(send, recv, {.equal = true}, comm, options);
 }
 
 Report allgather(ConstArray send, MutArray recv, Communicator& comm) {

@@ -16,6 +16,11 @@ namespace laconic {
 Report allgather(ConstArray send, MutArray recv, Communicator& comm, const Options& options);
 Report allgather(ConstArray send, MutArray recv, Communicator& comm);
 
+/// The same where every rank knows the counts of all (the same on every rank, else Error(mismatch)) and may have the
+/// parts elsewhere than one after the other: part r begins at element parts.displs[r] of recv. Gaps are not written,
+/// and parts must not overlap.
+Report allgather(ConstArray send, MutArray recv, const Parts& parts, Communicator& comm, const Options& options);
+
 /// The same count on every rank, which lets short calls go to the plain library without agreement.
 Report allgather_equal(ConstArray send, MutArray recv, Communicator& comm, const Options& options);
 

@@ -1,6 +1,7 @@
 #include "collective/alltoall.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "collective/budget.h"
@@ -110,25 +111,36 @@ Report alltoall(ConstArray send, MutArray recv, Communicator& comm, const Option
   return call.finish(move(parts, places, Counts(n * n, block), block, program, agreed, comm, call));
 }
 
-Report alltoallv(ConstArray send, std::span<const std::size_t> send_counts, MutArray recv,
-                 std::span<const std::size_t> recv_counts, Communicator& comm, const Options& options) {
+Report alltoallv(ConstArray send, const Parts& out, MutArray recv, const Parts& in, Communicator& comm,
+                 const Options& options) {
   Call call(Collective::alltoall, comm, options);
   const auto n = static_cast<std::size_t>(comm.size());
   const auto me = static_cast<std::size_t>(comm.rank());
-  call.check_arrays(send, recv, recv.data);
+  const auto send_counts = out.counts;
+  const auto recv_counts = in.counts;
+  call.check_arrays(send, recv, send.data);
   call.check_bound(send.dtype);
   const std::size_t own = me < send_counts.size() ? send_counts[me] : 0;
-  call.check_counts(send_counts, send.count, own);
-  call.check_counts(recv_counts, recv.count, own);
+  call.check_parts(out, send.count, own);
+  call.check_parts(in, recv.count, own);
   call.check([&] {
-    if (send.data != recv.data || send.count == 0 || std::ranges::equal(send_counts, recv_counts)) return;
-    throw Error(Code::invalid_argument, "in place, send_counts and recv_counts must be the same");
+    const bool alike = std::ranges::equal(send_counts, recv_counts) && std::ranges::equal(out.displs, in.displs);
+    if (send.data != recv.data || send.count == 0 || alike) return;
+    throw Error(Code::invalid_argument, "in place, counts and displs of send and recv must be the same");
   });
+  std::vector<ConstArray> parts;
+  std::vector<MutArray> places;
+  call.check([&] {
+    parts = split(send, send_counts, out.displs);
+    places = split(recv, recv_counts, in.displs);
+  });
+  call.check_apart(send.data == recv.data ? std::vector<ConstArray>{} : parts, places);
   call.proposal().in_place = send.data == recv.data;
   const auto plainly = [&](PlainCollectives& library) {
-    library.alltoall(Aside(send, recv).get(), {false, send_counts}, recv, {false, recv_counts});
+    library.alltoall(Aside(send, recv).get(), {false, send_counts, out.displs}, recv, {false, recv_counts, in.displs});
   };
-  PlainWay plain(call, comm, {.bytes = send.bytes(), .known = false}, plainly);
+  PlainWay plain(call, comm, {.bytes = send.bytes(), .known = false, .extent = std::max(send.count, recv.count)},
+                 plainly);
   call.scan_operand(send);
   plain.propose(send);
   const Agreement agreed = call.agree(CountRule::any);
@@ -138,8 +150,6 @@ Report alltoallv(ConstArray send, std::span<const std::size_t> send_counts, MutA
   const auto rows = exchange_rows(comm, row, call.report());
   require_matching(rows, n);
 
-  const auto parts = split(send, {send_counts.begin(), send_counts.end()});
-  const auto places = split(recv, {recv_counts.begin(), recv_counts.end()});
   Counts counts(n * n, 0);
   for (std::size_t p = 0; p < n; ++p) {
     counts[me * n + p] = send_counts[p];

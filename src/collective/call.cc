@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 
+#include "collective/layout.h"
 #include "collective/pool.h"
 #include "frame/frame.h"
 
@@ -158,22 +159,46 @@ void Call::check_reduction(ConstArray send, MutArray recv, Op op) {
   check_same_count(send, recv);
 }
 
-void Call::check_counts(std::span<const std::size_t> counts, std::size_t total, std::size_t own) {
+void Call::check_parts(const Parts& parts, std::size_t total, std::size_t own) {
+  const auto& counts = parts.counts;
+  const auto& displs = parts.displs;
+  const auto require_one_each = [&](const char* name, std::size_t entries) {
+    if (entries == static_cast<std::size_t>(comm_.size())) return;
+    throw Error(Code::invalid_argument, std::string(name) + " has " + std::to_string(entries) +
+                                            " entries, want one for each of " + std::to_string(comm_.size()) +
+                                            " ranks");
+  };
   check([&] {
-    if (counts.size() != static_cast<std::size_t>(comm_.size())) {
-      throw Error(Code::invalid_argument, "counts has " + std::to_string(counts.size()) +
-                                              " entries, want one for each of " + std::to_string(comm_.size()) +
-                                              " ranks");
-    }
+    require_one_each("counts", counts.size());
+    if (!displs.empty()) require_one_each("displs", displs.size());
     const std::size_t sum = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
-    if (total != sum) {
+    if (displs.empty() && total != sum) {
       throw Error(Code::invalid_argument, "the array for all ranks has " + std::to_string(total) +
                                               " elements, counts add up to " + std::to_string(sum));
+    }
+    for (std::size_t r = 0; r < displs.size(); ++r) {
+      if (counts[r] == 0 || (displs[r] <= total && counts[r] <= total - displs[r])) continue;
+      throw Error(Code::invalid_argument, "the array for all ranks has " + std::to_string(total) +
+                                              " elements, displs[" + std::to_string(r) +
+                                              "] = " + std::to_string(displs[r]) + " and counts[" + std::to_string(r) +
+                                              "] = " + std::to_string(counts[r]) + " lead beyond");
     }
     const auto me = static_cast<std::size_t>(comm_.rank());
     if (counts[me] != own) {
       throw Error(Code::invalid_argument, "this rank's own array has " + std::to_string(own) + " elements, counts[" +
                                               std::to_string(me) + "] is " + std::to_string(counts[me]));
+    }
+  });
+}
+
+void Call::check_apart(const std::vector<ConstArray>& sent, const std::vector<MutArray>& written) {
+  check([&] {
+    if (const auto both = first_overlap(written)) {
+      throw Error(Code::invalid_argument, "recv: the parts of ranks " + std::to_string(both->first) + " and " +
+                                              std::to_string(both->second) + " overlap");
+    }
+    if (overlap(sent, {written.begin(), written.end()})) {
+      throw Error(Code::invalid_argument, "send and recv overlap without being in place");
     }
   });
 }

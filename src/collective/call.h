@@ -13,6 +13,7 @@
 #include "collective/routing.h"
 #include "collective/verify.h"
 #include "core/array.h"
+#include "transport/plain.h"
 
 namespace laconic {
 
@@ -44,8 +45,11 @@ class Call {
   void check_same_count(ConstArray send, ConstArray recv);
   /// All of a reduction's that has the same count on both sides.
   void check_reduction(ConstArray send, MutArray recv, Op op);
-  /// Of a rank that knows the counts of all: one for each rank, adding up to `total`, `own` for this one.
-  void check_counts(std::span<const std::size_t> counts, std::size_t total, std::size_t own);
+  /// Of a rank that knows the parts of all ranks in its array of `total` elements: one for each rank, which fill it or,
+  /// with displacements, lie in it; this rank's has `own` elements.
+  void check_parts(const Parts& parts, std::size_t total, std::size_t own);
+  /// That nothing is written twice, and nothing written over that is sent (but for this rank's own part in its place).
+  void check_apart(const std::vector<ConstArray>& sent, const std::vector<MutArray>& written);
 
   /// Looks through the operand, if its range is needed.
   void scan_operand(ConstArray operand);

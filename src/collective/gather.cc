@@ -13,16 +13,21 @@ namespace laconic {
 
 namespace {
 
-Report gather(ConstArray send, MutArray recv, std::span<const std::size_t> counts, int root, bool equal,
-              Communicator& comm, const Options& options) {
+/// Equal parts too have counts here.
+Report gather_parts(ConstArray send, MutArray recv, const Parts& parts, int root, Communicator& comm,
+                    const Options& options) {
+  const auto counts = parts.counts;
   Call call(Collective::gather, comm, options);
   const auto me = static_cast<std::size_t>(comm.rank());
   const bool at_root = comm.rank() == root;
   if (at_root) {
-    call.check_counts(counts, recv.count, send.count);
-    const bool fits = !call.proposal().refused;
-    const bool in_place = fits && send.data == split(recv, {counts.begin(), counts.end()})[me].data;
-    call.check_arrays(send, recv, in_place ? send.data : nullptr);
+    call.check_parts(parts, recv.count, send.count);
+    call.check_arrays(send, recv, send.data);
+    if (!call.proposal().refused) {
+      const auto written = split(recv, counts, parts.displs);
+      const bool in_place = send.data == written[me].data;
+      call.check_apart(in_place ? std::vector<ConstArray>{} : std::vector<ConstArray>{send}, written);
+    }
     call.proposal().layout = digest({counts.begin(), counts.end()});
   } else {
     call.check_arrays(send, {nullptr, 0, send.dtype}, nullptr);
@@ -30,8 +35,10 @@ Report gather(ConstArray send, MutArray recv, std::span<const std::size_t> count
   call.check_bound(send.dtype);
   call.check_root(root);
   const std::uint64_t total = send.count * static_cast<std::uint64_t>(comm.size());  // of equal parts
-  const auto plainly = [&](PlainCollectives& library) { library.gather(send, recv, {equal, counts}, root); };
-  PlainWay plain(call, comm, {.bytes = total * size_of(send.dtype), .elements = total, .known = equal}, plainly);
+  const auto plainly = [&](PlainCollectives& library) { library.gather(send, recv, parts, root); };
+  PlainWay plain(call, comm,
+                 {.bytes = total * size_of(send.dtype), .elements = total, .known = parts.equal, .extent = recv.count},
+                 plainly);
   if (auto done = plain.at_once()) return *done;
   call.scan_operand(send);
   plain.propose(send);
@@ -42,7 +49,7 @@ Report gather(ConstArray send, MutArray recv, std::span<const std::size_t> count
   std::vector<ConstArray> operands(shares.size(), ConstArray{nullptr, 0, send.dtype});
   std::vector<MutArray> results(shares.size(), MutArray{nullptr, 0, send.dtype});
   operands[me] = send;
-  if (at_root) results = split(recv, shares);
+  if (at_root) results = split(recv, shares, parts.displs);
   call.verify(agreed,
               {{send}, at_root ? results : std::vector<MutArray>{}, *std::max_element(shares.begin(), shares.end())},
               [root](const Slab& s, Communicator& c, const Options& lossless) {
@@ -60,9 +67,9 @@ Report gather(ConstArray send, MutArray recv, std::span<const std::size_t> count
 
 }  // namespace
 
-Report gather(ConstArray send, MutArray recv, std::span<const std::size_t> counts, int root, Communicator& comm,
+Report gather(ConstArray send, MutArray recv, const Parts& parts, int root, Communicator& comm,
               const Options& options) {
-  return gather(send, recv, counts, root, false, comm, options);
+  return gather_parts(send, recv, {.counts = parts.counts, .displs = parts.displs}, root, comm, options);
 }
 
 Report gather_equal(ConstArray send, MutArray recv, int root, Communicator& comm, const Options& options) {
@@ -73,7 +80,7 @@ Report gather_equal(ConstArray send, MutArray recv, int root, Communicator& comm
   const CallShape shape{Collective::gather, send.dtype, Op::none, ranks * send.bytes()};
   if (by_shortcut(sound, shape, comm, options, plainly)) return comm.last();
   const std::vector<std::size_t> counts(static_cast<std::size_t>(comm.size()), send.count);
-  return gather(send, recv, counts, root, true, comm, options);
+  return gather_parts(send, recv, {.equal = true, .counts = counts}, root, comm, options);
 }
 
 }  // namespace laconic

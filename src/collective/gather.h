@@ -1,4 +1,4 @@
-// The root gets every rank's array, one after the other in rank order.
+// The root gets every rank's array, each in its place.
 #pragma once
 
 #include <span>
@@ -8,14 +8,18 @@
 
 namespace laconic {
 
-/// The root's recv = send of rank 0, send of rank 1, ... `recv` and `counts` are of interest on the root only; counts
-/// has size() entries that add up to recv.count, and counts[r] must be rank r's send.count (Error(mismatch) on every
-/// rank, with both values, if it is not). In place on the root when send.data is where its part lies in recv; any other
-/// overlap is Error(invalid_argument).
+/// Part r of the root's recv = send of rank r: parts.counts[r] elements from parts.displs[r] on or, without displs, one
+/// part after the other. Gaps are not written, and parts must not overlap. `recv` and `parts` are of interest on the
+/// root only; counts (and displs) have size() entries and fill recv (lie within it), and counts[r] must be rank r's
+/// send.count (Error(mismatch) on every rank, with both values, if it is not). In place on the root when send.data is
+/// where its part lies in recv; any other overlap is Error(invalid_argument).
 ///
 /// |recv[i] - sent| <= bound; the root's own part is copied as it is. Root, lossless, NaN, errors: as for bcast.
-Report gather(ConstArray send, MutArray recv, std::span<const std::size_t> counts, int root, Communicator& comm,
-              const Options& options);
+Report gather(ConstArray send, MutArray recv, const Parts& parts, int root, Communicator& comm, const Options& options);
+inline Report gather(ConstArray send, MutArray recv, std::span<const std::size_t> counts, int root, Communicator& comm,
+                     const Options& options) {
+  return gather(send, recv, Parts{.counts = counts}, root, comm, options);
+}
 
 /// The same count on every rank: recv.count == send.count * size(). Lets short calls go to the plain library without
 /// agreement.

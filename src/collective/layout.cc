@@ -12,15 +12,35 @@ namespace {
 constexpr std::size_t chunks_worth_keeping_whole = 8;
 
 template <typename Array>
-std::vector<Array> split_any(Array array, const std::vector<std::size_t>& counts) {
+std::vector<Array> split_any(Array array, std::span<const std::size_t> counts, std::span<const std::size_t> displs) {
   std::vector<Array> parts;
   parts.reserve(counts.size());
   std::size_t first = 0;
-  for (const std::size_t count : counts) {
-    parts.push_back(slice_of(array, first, count));
-    first += count;
+  for (std::size_t b = 0; b < counts.size(); ++b) {
+    parts.push_back(slice_of(array, displs.empty() || counts[b] == 0 ? first : displs[b], counts[b]));
+    first += counts[b];
   }
   return parts;
+}
+
+/// The bytes of an array that has any, and which of several it is.
+struct Extent {
+  const std::uint8_t* begin;
+  const std::uint8_t* end;
+  std::size_t number;
+};
+
+/// In order of their beginnings.
+template <typename Array>
+std::vector<Extent> extents_of(const std::vector<Array>& arrays) {
+  const auto before = [](const Extent& a, const Extent& b) { return std::less<>()(a.begin, b.begin); };
+  std::vector<Extent> extents;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const auto* first = static_cast<const std::uint8_t*>(arrays[i].data);
+    if (arrays[i].bytes() != 0) extents.push_back({first, first + arrays[i].bytes(), i});
+  }
+  if (!std::is_sorted(extents.begin(), extents.end(), before)) std::sort(extents.begin(), extents.end(), before);
+  return extents;
 }
 
 }  // namespace
@@ -56,10 +76,36 @@ bool overlap(ConstArray a, ConstArray b) {
   return std::less<>()(pa, pb + b.bytes()) && std::less<>()(pb, pa + a.bytes());
 }
 
-std::vector<ConstArray> split(ConstArray array, const std::vector<std::size_t>& counts) {
-  return split_any(array, counts);
+bool overlap(const std::vector<ConstArray>& a, const std::vector<ConstArray>& b) {
+  const auto in_a = extents_of(a);
+  const auto in_b = extents_of(b);
+  for (auto i = in_a.begin(), j = in_b.begin(); i != in_a.end() && j != in_b.end();) {
+    if (!std::less<>()(i->begin, j->end)) {
+      ++j;
+    } else if (!std::less<>()(j->begin, i->end)) {
+      ++i;
+    } else {
+      return true;
+    }
+  }
+  return false;
 }
 
-std::vector<MutArray> split(MutArray array, const std::vector<std::size_t>& counts) { return split_any(array, counts); }
+std::optional<std::pair<std::size_t, std::size_t>> first_overlap(const std::vector<MutArray>& among) {
+  const auto extents = extents_of(among);
+  for (std::size_t i = 1; i < extents.size(); ++i) {  // those before do not overlap, so each ends where the next begins
+    if (std::less<>()(extents[i].begin, extents[i - 1].end)) return {{extents[i - 1].number, extents[i].number}};
+  }
+  return std::nullopt;
+}
+
+std::vector<ConstArray> split(ConstArray array, std::span<const std::size_t> counts,
+                              std::span<const std::size_t> displs) {
+  return split_any(array, counts, displs);
+}
+
+std::vector<MutArray> split(MutArray array, std::span<const std::size_t> counts, std::span<const std::size_t> displs) {
+  return split_any(array, counts, displs);
+}
 
 }  // namespace laconic

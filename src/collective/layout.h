@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -51,8 +53,17 @@ MutArray slice_of(MutArray array, std::size_t first, std::size_t count);
 /// True when they share memory.
 bool overlap(ConstArray a, ConstArray b);
 
-/// One view per block, one after the other in `array`; their counts add up to array.count.
-std::vector<ConstArray> split(ConstArray array, const std::vector<std::size_t>& counts);
-std::vector<MutArray> split(MutArray array, const std::vector<std::size_t>& counts);
+/// Whether any of a shares memory with any of b. n log n.
+bool overlap(const std::vector<ConstArray>& a, const std::vector<ConstArray>& b);
+
+/// Two of them that share memory, by number, if there are any. n log n; n where they lie in ascending order.
+std::optional<std::pair<std::size_t, std::size_t>> first_overlap(const std::vector<MutArray>& among);
+
+/// One view per block: where displs has it in `array` or, without displs, one after the other, where their counts add
+/// up to array.count.
+std::vector<ConstArray> split(ConstArray array, std::span<const std::size_t> counts,
+                              std::span<const std::size_t> displs = {});
+std::vector<MutArray> split(MutArray array, std::span<const std::size_t> counts,
+                            std::span<const std::size_t> displs = {});
 
 }  // namespace laconic

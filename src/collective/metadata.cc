@@ -14,6 +14,7 @@ constexpr std::size_t text_room = 144;
 constexpr std::uint8_t flag_confirm = 1;
 constexpr std::uint8_t flag_in_place = 2;
 constexpr std::uint8_t flag_verify = 4;
+constexpr std::uint8_t flag_far = 8;
 
 /// A Proposal on the wire. Fixed size, no padding, little endian.
 struct Record {
@@ -52,7 +53,7 @@ Record pack(const Proposal& p) {
   r.bound_scope = static_cast<std::uint8_t>(p.bound.scope);
   r.bound_value = p.bound.value;
   r.flags = static_cast<std::uint8_t>((p.confirm ? flag_confirm : 0U) | (p.in_place ? flag_in_place : 0U) |
-                                      (p.verify ? flag_verify : 0U));
+                                      (p.verify ? flag_verify : 0U) | (p.far ? flag_far : 0U));
   r.schedule = static_cast<std::uint8_t>(p.schedule);
   r.codec = static_cast<std::uint8_t>(p.codec);
   r.framework = static_cast<std::uint8_t>(p.framework);
@@ -199,6 +200,7 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
     agreed.confirm = agreed.confirm || (r.flags & flag_confirm) != 0;
     agreed.in_place = agreed.in_place || (r.flags & flag_in_place) != 0;
     agreed.verify = agreed.verify || (r.flags & flag_verify) != 0;
+    agreed.far = agreed.far || (r.flags & flag_far) != 0;
     if (r.segment_values == 0) continue;
     const bool first = agreed.segment_values == 0;
     agreed.segment_values = first ? r.segment_values : std::min(agreed.segment_values, r.segment_values);

@@ -43,6 +43,7 @@ struct Proposal {
   bool confirm = true;               ///< wish
   bool verify = false;               ///< wish
   bool in_place = false;             ///< where that must have consequences on the other ranks too
+  bool far = false;                  ///< parts lie further apart than the plain library can say
   Range range{};
   std::optional<Error> refused;  ///< this rank cannot take part in the data exchange, and why
 };
@@ -60,6 +61,7 @@ struct Agreement {
   bool confirm = false;               ///< somebody wishes it
   bool verify = false;                ///< somebody wishes it
   bool in_place = false;              ///< somebody is
+  bool far = false;                   ///< somebody's are
 };
 
 /// How counts must fit together.

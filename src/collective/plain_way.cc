@@ -60,6 +60,7 @@ void PlainWay::prepare() {
   mode_ = call_.options().mode;
   const Proposal& p = call_.proposal();
   workload_ = {p.collective, plain_.bytes, comm_.size(), call_.options().threads};
+  call_.proposal().far = plain_.extent > comm_.transport().plain()->most_elements();
   if (mode_ != Mode::automatic) return;
   if (!plain_.known) return;
   history_ = &comm_.routing().of(kind_of(p, plain_.bytes));
@@ -144,7 +145,7 @@ bool PlainWay::learn_size(const Agreement& agreed) {
 
 std::optional<Report> PlainWay::if_cheaper(const Agreement& agreed) {
   if (mode_ == Mode::compressed) return std::nullopt;
-  if (!plain_.known && !learn_size(agreed)) return std::nullopt;
+  if (agreed.far || (!plain_.known && !learn_size(agreed))) return std::nullopt;
   if (mode_ == Mode::plain) return run();
   if (!keeps_promise(agreed)) {
     if (history_ != nullptr) history_->forbid_plain();

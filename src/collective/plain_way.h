@@ -16,6 +16,7 @@ struct PlainCall {
   std::uint64_t bytes = 0;     ///< as Workload has it
   std::uint64_t elements = 0;  ///< held against PlainCollectives::most_elements(); 0: may go in pieces
   bool known = true;           ///< all ranks know both before they have agreed
+  std::uint64_t extent = 0;    ///< where they do not: elements of the arrays of this rank, gaps between parts included
 };
 
 /// The short way. Begins such a call: null where it must go the long one. Throws if the communicator is unusable.

@@ -34,7 +34,7 @@ Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_
   call.check_arrays(send, recv, recv.data);
   call.check_op(op, send.dtype);
   call.check_bound(send.dtype);
-  call.check_counts(counts, send.count, recv.count);
+  call.check_parts({.counts = counts}, send.count, recv.count);
   call.proposal().layout = digest({counts.begin(), counts.end()});
   const auto plainly = [&](PlainCollectives& library) {
     library.reduce_scatter(send, recv, {equal, counts}, plain_op(op));

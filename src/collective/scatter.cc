@@ -13,16 +13,21 @@ namespace laconic {
 
 namespace {
 
-Report scatter(ConstArray send, std::span<const std::size_t> counts, MutArray recv, int root, bool equal,
-               Communicator& comm, const Options& options) {
+/// Equal parts too have counts here.
+Report scatter_parts(ConstArray send, const Parts& parts, MutArray recv, int root, Communicator& comm,
+                     const Options& options) {
+  const auto counts = parts.counts;
   Call call(Collective::scatter, comm, options);
   const auto me = static_cast<std::size_t>(comm.rank());
   const bool at_root = comm.rank() == root;
   if (at_root) {
-    call.check_counts(counts, send.count, recv.count);
-    const bool fits = !call.proposal().refused;
-    const bool in_place = fits && recv.data == split(send, {counts.begin(), counts.end()})[me].data;
-    call.check_arrays(send, recv, in_place ? send.data : nullptr);
+    call.check_parts(parts, send.count, recv.count);
+    call.check_arrays(send, recv, send.data);
+    if (!call.proposal().refused) {
+      auto sent = split(send, counts, parts.displs);
+      if (sent[me].data == recv.data) sent.erase(sent.begin() + comm.rank());
+      call.check_apart(sent, {recv});
+    }
     call.proposal().layout = digest({counts.begin(), counts.end()});
   } else {
     call.check_arrays(recv, recv, recv.data);
@@ -31,8 +36,10 @@ Report scatter(ConstArray send, std::span<const std::size_t> counts, MutArray re
   call.check_root(root);
   call.proposal().count = recv.count;
   const std::uint64_t total = recv.count * static_cast<std::uint64_t>(comm.size());  // of equal shares
-  const auto plainly = [&](PlainCollectives& library) { library.scatter(send, {equal, counts}, recv, root); };
-  PlainWay plain(call, comm, {.bytes = total * size_of(recv.dtype), .elements = total, .known = equal}, plainly);
+  const auto plainly = [&](PlainCollectives& library) { library.scatter(send, parts, recv, root); };
+  PlainWay plain(call, comm,
+                 {.bytes = total * size_of(recv.dtype), .elements = total, .known = parts.equal, .extent = send.count},
+                 plainly);
   if (auto done = plain.at_once()) return *done;
   if (at_root) call.scan_operand(send);
   plain.propose(at_root ? send : ConstArray{nullptr, 0, recv.dtype});
@@ -43,7 +50,7 @@ Report scatter(ConstArray send, std::span<const std::size_t> counts, MutArray re
   std::vector<ConstArray> operands(shares.size(), ConstArray{nullptr, 0, recv.dtype});
   std::vector<MutArray> results(shares.size(), MutArray{nullptr, 0, recv.dtype});
   results[me] = recv;
-  if (at_root) operands = split(send, shares);
+  if (at_root) operands = split(send, shares, parts.displs);
   call.verify(agreed,
               {at_root ? operands : std::vector<ConstArray>{}, {recv}, *std::max_element(shares.begin(), shares.end())},
               [root](const Slab& s, Communicator& c, const Options& lossless) {
@@ -61,9 +68,9 @@ Report scatter(ConstArray send, std::span<const std::size_t> counts, MutArray re
 
 }  // namespace
 
-Report scatter(ConstArray send, std::span<const std::size_t> counts, MutArray recv, int root, Communicator& comm,
+Report scatter(ConstArray send, const Parts& parts, MutArray recv, int root, Communicator& comm,
                const Options& options) {
-  return scatter(send, counts, recv, root, false, comm, options);
+  return scatter_parts(send, {.counts = parts.counts, .displs = parts.displs}, recv, root, comm, options);
 }
 
 Report scatter_equal(ConstArray send, MutArray recv, int root, Communicator& comm, const Options& options) {
@@ -74,7 +81,7 @@ Report scatter_equal(ConstArray send, MutArray recv, int root, Communicator& com
   const CallShape shape{Collective::scatter, recv.dtype, Op::none, ranks * recv.bytes()};
   if (by_shortcut(sound, shape, comm, options, plainly)) return comm.last();
   const std::vector<std::size_t> counts(static_cast<std::size_t>(comm.size()), recv.count);
-  return scatter(send, counts, recv, root, true, comm, options);
+  return scatter_parts(send, {.equal = true, .counts = counts}, recv, root, comm, options);
 }
 
 }  // namespace laconic

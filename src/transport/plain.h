@@ -1,6 +1,7 @@
 // The plain library's own collectives, over the same ranks: what is called where compressing does not pay.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 
@@ -9,12 +10,24 @@
 
 namespace laconic {
 
-/// The elements of each rank's part of an array. `equal` (the same on all ranks): as many as this rank's own; counts
-/// are not looked at then.
+/// Each rank's part of an array. `equal` (the same on all ranks): as many elements as this rank's own, one part after
+/// the other; nothing else is looked at then.
 struct Parts {
   bool equal = false;
-  std::span<const std::size_t> counts;
+  std::span<const std::size_t> counts{};  ///< elements of each
+  std::span<const std::size_t> displs{};  ///< where each begins, in elements; empty: one after the other
 };
+
+/// Elements of the array that parts lie in, as far as its last part reaches. Not for equal ones.
+inline std::size_t extent_of(const Parts& parts) {
+  std::size_t extent = 0, packed = 0;
+  for (std::size_t r = 0; r < parts.counts.size(); ++r) {
+    if (parts.counts[r] == 0) continue;
+    extent = std::max(extent, (parts.displs.empty() ? packed : parts.displs[r]) + parts.counts[r]);
+    packed += parts.counts[r];
+  }
+  return extent;
+}
 
 /// Nothing is compressed and nothing is checked between ranks: all of the library's own rules hold, also for what
 /// happens when ranks disagree or die. Operands and results may be the same array, or lie where MPI_IN_PLACE would have
@@ -26,8 +39,8 @@ class PlainCollectives {
   /// Whether there is a type for its elements and an operation for `op` (sum, min, max, product). What only moves needs
   /// none.
   [[nodiscard]] virtual bool reduces(DType dtype, Op op) const = 0;
-  /// The most elements that all ranks' parts together may have where parts differ; what has one count everywhere and
-  /// does not fit goes in pieces.
+  /// The most elements that an array of all ranks' parts may have, gaps included, where parts differ; what has one
+  /// count everywhere and does not fit goes in pieces.
   [[nodiscard]] virtual std::size_t most_elements() const = 0;
 
   virtual void allreduce(ConstArray send, MutArray recv, Op op) = 0;

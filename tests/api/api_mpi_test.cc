@@ -113,7 +113,7 @@ TEST_F(ApiMpi, AllgatherAndAllgathervInPlace) {
   const auto first = std::accumulate(counts.begin(), counts.begin() + comm.rank(), std::size_t{0});
   const auto own = counts[static_cast<std::size_t>(comm.rank())];
   std::copy_n(x.begin(), own, z.begin() + static_cast<std::ptrdiff_t>(first));
-  ASSERT_EQ(laconic_allgatherv(LACONIC_IN_PLACE, z.data(), counts.data(), LACONIC_F32, comm.raw(), nullptr),
+  ASSERT_EQ(laconic_allgatherv(LACONIC_IN_PLACE, z.data(), counts.data(), nullptr, LACONIC_F32, comm.raw(), nullptr),
             LACONIC_OK);
   std::size_t at = 0;
   for (std::size_t r = 0; r < n; ++r) {
@@ -175,12 +175,12 @@ TEST_F(ApiMpi, BcastScatterGather) {
   ASSERT_EQ(laconic_gather(from, count, back.data(), LACONIC_F32, root, comm.raw(), nullptr), LACONIC_OK);
   EXPECT_EQ(back, before);
   const std::vector<std::size_t> counts(n, count);
-  ASSERT_EQ(laconic_gatherv(from, count, back.data(), counts.data(), LACONIC_F32, root, comm.raw(), nullptr),
+  ASSERT_EQ(laconic_gatherv(from, count, back.data(), counts.data(), nullptr, LACONIC_F32, root, comm.raw(), nullptr),
             LACONIC_OK);
   EXPECT_EQ(back, before);
   if (comm.size() > 1) {
     EXPECT_EQ(laconic_bcast(x.data(), count, LACONIC_F32, comm.rank(), comm.raw(), nullptr), LACONIC_MISMATCH);
-    EXPECT_EQ(laconic_scatterv(all.data(), nullptr, place, count, LACONIC_F32, root, comm.raw(), nullptr),
+    EXPECT_EQ(laconic_scatterv(all.data(), nullptr, nullptr, place, count, LACONIC_F32, root, comm.raw(), nullptr),
               LACONIC_INVALID_ARGUMENT);
   }
 }
@@ -196,13 +196,108 @@ TEST_F(ApiMpi, AlltoallAndAlltoallv) {
     ASSERT_NEAR(y[i], element(me + i % count, static_cast<int>(i / count)), bound);
   }
   const std::vector<std::size_t> counts(n, count);
-  ASSERT_EQ(laconic_alltoallv(x.data(), counts.data(), y.data(), counts.data(), LACONIC_F32, comm.raw(), nullptr),
+  ASSERT_EQ(laconic_alltoallv(x.data(), counts.data(), nullptr, y.data(), counts.data(), nullptr, LACONIC_F32,
+                              comm.raw(), nullptr),
             LACONIC_OK);
-  ASSERT_EQ(laconic_alltoallv(LACONIC_IN_PLACE, nullptr, x.data(), counts.data(), LACONIC_F32, comm.raw(), nullptr),
+  ASSERT_EQ(laconic_alltoallv(LACONIC_IN_PLACE, nullptr, nullptr, x.data(), counts.data(), nullptr, LACONIC_F32,
+                              comm.raw(), nullptr),
             LACONIC_OK);
   EXPECT_EQ(x, y);
-  EXPECT_EQ(laconic_alltoallv(x.data(), nullptr, y.data(), counts.data(), LACONIC_F32, comm.raw(), nullptr),
-            LACONIC_INVALID_ARGUMENT);
+  EXPECT_EQ(
+      laconic_alltoallv(x.data(), nullptr, nullptr, y.data(), counts.data(), nullptr, LACONIC_F32, comm.raw(), nullptr),
+      LACONIC_INVALID_ARGUMENT);
+}
+
+// Last rank first, a gap before each part.
+TEST_F(ApiMpi, PartsWithDisplacements) {
+  const auto n = static_cast<std::size_t>(comm.size());
+  const auto me = static_cast<std::size_t>(comm.rank());
+  constexpr std::size_t count = 1000, gap = 7;
+  const std::vector<std::size_t> counts(n, count);
+  std::vector<std::size_t> displs(n);
+  for (std::size_t r = 0; r < n; ++r) displs[r] = (n - 1 - r) * (count + gap) + gap;
+  const laconic::Parts parts{.counts = counts, .displs = displs};
+  const auto x = mine(count);
+  std::vector<float> all(n * (count + gap), 42);
+  const auto expect_all = [&](auto&& value_of) {
+    for (std::size_t r = 0; r < n; ++r) {
+      for (std::size_t i = 0; i < count; ++i) ASSERT_NEAR(all[displs[r] + i], value_of(r, i), 2 * bound);
+      for (std::size_t i = 0; i < gap; ++i) ASSERT_EQ(all[displs[r] - gap + i], 42);
+    }
+  };
+  const auto of_rank = [&](std::size_t r, std::size_t i) { return element(i, static_cast<int>(r)); };
+  comm.allgatherv<float>(x, all, parts);
+  expect_all(of_rank);
+  ASSERT_EQ(
+      laconic_allgatherv(LACONIC_IN_PLACE, all.data(), counts.data(), displs.data(), LACONIC_F32, comm.raw(), nullptr),
+      LACONIC_OK);
+  expect_all(of_rank);
+  std::vector<float> share(count);
+  comm.scatterv<float>(all, parts, share, 0);
+  for (std::size_t i = 0; i < count; ++i) ASSERT_NEAR(share[i], element(i, comm.rank()), 3 * bound);
+  std::fill(all.begin(), all.end(), 42.0F);
+  comm.gatherv<float>(x, all, parts, 0);
+  if (me == 0) expect_all(of_rank);
+
+  auto blocks = mine(n * (count + gap));
+  std::fill(all.begin(), all.end(), 42.0F);
+  comm.alltoallv<float>(blocks, parts, all, parts);
+  expect_all([&](std::size_t r, std::size_t i) { return element(displs[me] + i, static_cast<int>(r)); });
+
+  EXPECT_THROW(comm.allgatherv<float>(x, std::span(all).first(count), parts), laconic::Error);
+  std::vector<std::size_t> same(n, 0);
+  if (n > 1) {
+    EXPECT_EQ(laconic_allgatherv(x.data(), all.data(), counts.data(), same.data(), LACONIC_F32, comm.raw(), nullptr),
+              LACONIC_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(laconic_last_error()).find("recv: the parts of ranks 0 and 1 overlap"), std::string::npos);
+  }
+}
+
+TEST_F(ApiMpi, EveryCodecAndFrameworkOrTheReason) {
+  const auto x = mine(5000);
+  std::vector<float> y(x.size());
+  const auto code_of = [&](laconic_codec codec, laconic_framework framework, const char* text) {
+    laconic_options o = LACONIC_OPTIONS_INIT;
+    o.bound = text;
+    o.codec = codec;
+    o.framework = framework;
+    return laconic_allreduce(x.data(), y.data(), x.size(), LACONIC_F32, LACONIC_SUM, comm.raw(), &o);
+  };
+  const auto expect_sum = [&](double within) {
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      double sum = 0;
+      for (int r = 0; r < comm.size(); ++r) sum += static_cast<double>(element(i, r));
+      ASSERT_NEAR(y[i], sum, within);
+    }
+  };
+  for (const auto codec :
+       {LACONIC_CODEC_DEFAULT, LACONIC_SLICE, LACONIC_SZX, LACONIC_FZLIGHT, LACONIC_ZFP, LACONIC_LZ4, LACONIC_ZSTD}) {
+    for (const auto framework : {LACONIC_FRAMEWORK_DEFAULT, LACONIC_STEPWISE, LACONIC_POINT_TO_POINT}) {
+      SCOPED_TRACE("codec " + std::to_string(codec) + ", framework " + std::to_string(framework));
+      const int code = code_of(codec, framework, "1e-3");
+      if (code == LACONIC_UNSUPPORTED) {
+        EXPECT_NE(std::string(laconic_last_error()).find("built"), std::string::npos) << laconic_last_error();
+        continue;
+      }
+      ASSERT_EQ(code, LACONIC_OK) << laconic_last_error();
+      expect_sum(1.1e-3);
+      const bool free = codec <= LACONIC_SLICE && framework == LACONIC_FRAMEWORK_DEFAULT;
+      EXPECT_TRUE(free || comm.last().plain_calls == 0);
+    }
+  }
+  const auto expect_refused = [&](int code, int wanted, const char* words) {
+    EXPECT_EQ(code, wanted);
+    EXPECT_NE(std::string(laconic_last_error()).find(words), std::string::npos) << laconic_last_error();
+  };
+  expect_refused(code_of(LACONIC_SZX, LACONIC_ON_GRID, "1e-3"), LACONIC_UNSUPPORTED, "cannot add compressed arrays");
+  expect_refused(code_of(LACONIC_SLICE, LACONIC_STEPWISE, "10x"), LACONIC_UNSUPPORTED, "ratio");
+  expect_refused(code_of(static_cast<laconic_codec>(99), LACONIC_STEPWISE, "1e-3"), LACONIC_INVALID_ARGUMENT,
+                 "options.codec is 99");
+  expect_refused(code_of(LACONIC_SLICE, static_cast<laconic_framework>(-1), "1e-3"), LACONIC_INVALID_ARGUMENT,
+                 "options.framework is -1");
+  laconic::Comm other(make(), {.bound = "1e-3", .codec = laconic::Codec::fzlight});
+  other.allreduce<float>(x, y, laconic::Op::sum);
+  expect_sum(1.1e-3);
 }
 
 TEST_F(ApiMpi, MessagesBetweenTwo) {
@@ -286,18 +381,18 @@ TEST_F(ApiMpi, EveryNonBlockingCallDoesWhatItsBlockingTwinDoes) {
        [&](P y, R r) { return laconic_ireduce_scatter_block(s, y, count, f, sum, k, nullptr, r); });
   same([&](P y) { return laconic_scatter(s, y, count, f, root, k, nullptr); },
        [&](P y, R r) { return laconic_iscatter(s, y, count, f, root, k, nullptr, r); });
-  same([&](P y) { return laconic_scatterv(s, v, y, count, f, root, k, nullptr); },
-       [&](P y, R r) { return laconic_iscatterv(s, v, y, count, f, root, k, nullptr, r); });
+  same([&](P y) { return laconic_scatterv(s, v, nullptr, y, count, f, root, k, nullptr); },
+       [&](P y, R r) { return laconic_iscatterv(s, v, nullptr, y, count, f, root, k, nullptr, r); });
   same([&](P y) { return laconic_gather(s, count, y, f, root, k, nullptr); },
        [&](P y, R r) { return laconic_igather(s, count, y, f, root, k, nullptr, r); });
-  same([&](P y) { return laconic_gatherv(s, count, y, v, f, root, k, nullptr); },
-       [&](P y, R r) { return laconic_igatherv(s, count, y, v, f, root, k, nullptr, r); });
-  same([&](P y) { return laconic_allgatherv(s, y, v, f, k, nullptr); },
-       [&](P y, R r) { return laconic_iallgatherv(s, y, v, f, k, nullptr, r); });
+  same([&](P y) { return laconic_gatherv(s, count, y, v, nullptr, f, root, k, nullptr); },
+       [&](P y, R r) { return laconic_igatherv(s, count, y, v, nullptr, f, root, k, nullptr, r); });
+  same([&](P y) { return laconic_allgatherv(s, y, v, nullptr, f, k, nullptr); },
+       [&](P y, R r) { return laconic_iallgatherv(s, y, v, nullptr, f, k, nullptr, r); });
   same([&](P y) { return laconic_alltoall(s, y, count, f, k, nullptr); },
        [&](P y, R r) { return laconic_ialltoall(s, y, count, f, k, nullptr, r); });
-  same([&](P y) { return laconic_alltoallv(s, v, y, v, f, k, nullptr); },
-       [&](P y, R r) { return laconic_ialltoallv(s, v, y, v, f, k, nullptr, r); });
+  same([&](P y) { return laconic_alltoallv(s, v, nullptr, y, v, nullptr, f, k, nullptr); },
+       [&](P y, R r) { return laconic_ialltoallv(s, v, nullptr, y, v, nullptr, f, k, nullptr, r); });
 }
 
 TEST_F(ApiMpi, ANonBlockingCallThatFailsSaysSoWhenItIsWaitedFor) {

@@ -12,6 +12,7 @@
 #include "collective/fields.h"
 #include "collective/gather.h"
 #include "collective/layout.h"
+#include "collective/placed.h"
 #include "collective/reduce.h"
 #include "collective/reduce_scatter.h"
 #include "collective/reference.h"
@@ -211,6 +212,38 @@ TEST_F(PlainMpi, AlltoallAlsoInPlace) {
   got = x;
   expect_plain(alltoallv(view(std::as_const(got)), counts, view(got), counts, comm, plainly));
   EXPECT_EQ(got, expected);
+}
+
+TEST_F(PlainMpi, PartsThatLieApart) {
+  const auto p = placed::uneven(n, 700);
+  const auto whole = operand(p.extent, 1);
+  const auto mine = placed::part(whole, p, me);
+  std::vector<double> share(p.counts[me]);
+  expect_plain(scatter(view(whole), p.parts(), view(share), 0, comm, plainly));
+  EXPECT_EQ(share, mine);
+  std::vector<double> got(p.extent, -1);
+  expect_plain(gather(view(mine), view(got), p.parts(), 0, comm, plainly));
+  const auto expect_parts = [&] {
+    for (std::size_t r = 0; r < n; ++r) EXPECT_EQ(placed::part(got, p, r), placed::part(whole, p, r));
+    EXPECT_EQ(placed::gaps(got, p), std::vector<double>(placed::gaps(got, p).size(), -1));
+  };
+  if (me == 0) expect_parts();
+  got.assign(p.extent, -1);
+  expect_plain(allgather(view(mine), view(got), p.parts(), comm, plainly));
+  expect_parts();
+  std::copy(mine.begin(), mine.end(), got.begin() + static_cast<std::ptrdiff_t>(p.displs[me]));
+  expect_plain(
+      allgather(slice_of(view(std::as_const(got)), p.displs[me], mine.size()), view(got), p.parts(), comm, plainly));
+  expect_parts();
+
+  const auto out = placed::reversed(std::vector<std::size_t>(n, 300));
+  const auto x = operand(out.extent, me);
+  got.assign(out.extent, -1);
+  expect_plain(alltoallv(view(x), out.parts(), view(got), out.parts(), comm, plainly));
+  for (std::size_t r = 0; r < n; ++r) {
+    EXPECT_EQ(placed::part(got, out, r), placed::part(operand(out.extent, r), out, me));
+  }
+  EXPECT_EQ(placed::gaps(got, out), std::vector<double>(placed::gaps(got, out).size(), -1));
 }
 
 // From the second on, short calls go the short way.

@@ -96,7 +96,7 @@ world::Run<T> run_scatter(const std::vector<std::vector<T>>& parts, int root, bo
     const auto me = static_cast<std::size_t>(rank);
     std::vector<T> recv(counts[me]);
     if (rank != root) {
-      const Report report = scatter({}, {}, view(recv), root, comm, options);
+      const Report report = scatter({}, Parts{}, view(recv), root, comm, options);
       return std::pair(recv, report);
     }
     auto send = all;
@@ -116,7 +116,7 @@ std::pair<std::vector<T>, Report> run_gather(const std::vector<std::vector<T>>& 
   const auto counts = moved::counts_of(parts);
   const auto run = world::run<T>(static_cast<int>(parts.size()), [&](int rank, Communicator& comm) {
     const auto& mine = parts[static_cast<std::size_t>(rank)];
-    if (rank != root) return std::pair(std::vector<T>{}, gather(view(mine), {}, {}, root, comm, options));
+    if (rank != root) return std::pair(std::vector<T>{}, gather(view(mine), {}, Parts{}, root, comm, options));
     std::vector<T> recv(moved::joined(parts).size());
     ConstArray send = view(mine);
     if (in_place) {

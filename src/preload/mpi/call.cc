@@ -240,7 +240,7 @@ class Maker {
     if (!is_root()) {
       const PlainArray send = loaded(call_.send);
       if (!call_.irregular) return gather_equal(send.data(), {nullptr, 0, shape_.dtype}, call_.root, comm_, options_);
-      return laconic::gather(send.data(), {nullptr, 0, shape_.dtype}, {}, call_.root, comm_, options_);
+      return laconic::gather(send.data(), {nullptr, 0, shape_.dtype}, Parts{}, call_.root, comm_, options_);
     }
     const PlainArray recv = array(call_.recv);
     std::optional<PlainArray> send;
@@ -260,8 +260,9 @@ class Maker {
   Report scatter() {
     if (!is_root()) {
       const PlainArray recv = array(call_.recv);
-      const Report report = call_.irregular ? laconic::scatter(nothing(), {}, recv.data(), call_.root, comm_, options_)
-                                            : scatter_equal(nothing(), recv.data(), call_.root, comm_, options_);
+      const Report report = call_.irregular
+                                ? laconic::scatter(nothing(), Parts{}, recv.data(), call_.root, comm_, options_)
+                                : scatter_equal(nothing(), recv.data(), call_.root, comm_, options_);
       recv.store();
       return report;
     }

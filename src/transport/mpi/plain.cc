@@ -58,12 +58,12 @@ MPI_Op operation(Op op) {
 
 /// Counts and displacements as MPI's v-calls want them.
 struct Places {
-  explicit Places(std::span<const std::size_t> of) {
+  explicit Places(const Parts& of) {
     std::size_t at = 0;
-    for (const std::size_t c : of) {
-      counts.push_back(static_cast<int>(c));
-      first.push_back(static_cast<int>(at));
-      at += c;
+    for (std::size_t r = 0; r < of.counts.size(); ++r) {
+      counts.push_back(static_cast<int>(of.counts[r]));
+      first.push_back(static_cast<int>(of.displs.empty() ? at : of.displs[r]));
+      at += of.counts[r];
     }
   }
   std::vector<int> counts, first;
@@ -104,7 +104,7 @@ class PlainMpi final : public PlainCollectives {
             PMPI_Reduce_scatter_block(from, recv.data, static_cast<int>(recv.count), type, operation(op), comm_));
       return;
     }
-    const Places places(parts.counts);
+    const Places places(parts);
     check("MPI_Reduce_scatter", PMPI_Reduce_scatter(from, recv.data, places.counts.data(), type, operation(op), comm_));
   }
 
@@ -131,7 +131,7 @@ class PlainMpi final : public PlainCollectives {
       check("MPI_Scatter", PMPI_Scatter(send.data, own, type, to, own, type, root, comm_));
       return;
     }
-    const Places places(parts.counts);
+    const Places places(parts);
     check("MPI_Scatterv",
           PMPI_Scatterv(send.data, places.counts.data(), places.first.data(), type, to, own, type, root, comm_));
   }
@@ -144,7 +144,7 @@ class PlainMpi final : public PlainCollectives {
       check("MPI_Gather", PMPI_Gather(from, own, type, recv.data, own, type, root, comm_));
       return;
     }
-    const Places places(parts.counts);
+    const Places places(parts);
     check("MPI_Gatherv",
           PMPI_Gatherv(from, own, type, recv.data, places.counts.data(), places.first.data(), type, root, comm_));
   }
@@ -157,7 +157,7 @@ class PlainMpi final : public PlainCollectives {
       check("MPI_Allgather", PMPI_Allgather(from, own, type, recv.data, own, type, comm_));
       return;
     }
-    const Places places(parts.counts);
+    const Places places(parts);
     check("MPI_Allgatherv",
           PMPI_Allgatherv(from, own, type, recv.data, places.counts.data(), places.first.data(), type, comm_));
   }
@@ -169,7 +169,7 @@ class PlainMpi final : public PlainCollectives {
       check("MPI_Alltoall", PMPI_Alltoall(send.data, block, type, recv.data, block, type, comm_));
       return;
     }
-    const Places from(out.counts), to(in.counts);
+    const Places from(out), to(in);
     check("MPI_Alltoallv", PMPI_Alltoallv(send.data, from.counts.data(), from.first.data(), type, recv.data,
                                           to.counts.data(), to.first.data(), type, comm_));
   }
@@ -194,7 +194,11 @@ class PlainMpi final : public PlainCollectives {
     if (own.count == 0) return nullptr;
     const auto me = static_cast<std::size_t>(rank_);
     std::size_t before = me * own.count;
-    if (!parts.equal) before = std::accumulate(parts.counts.begin(), parts.counts.begin() + rank_, std::size_t{0});
+    if (!parts.displs.empty()) {
+      before = parts.displs[me];
+    } else if (!parts.equal) {
+      before = std::accumulate(parts.counts.begin(), parts.counts.begin() + rank_, std::size_t{0});
+    }
     return static_cast<const std::uint8_t*>(all) + before * size_of(own.dtype);
   }
 
