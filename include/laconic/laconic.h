@@ -53,8 +53,8 @@ typedef enum laconic_op LACONIC_ENUM_BASE {
   LACONIC_MAX = 4
 } laconic_op;
 
-/* Who talks to whom in an allreduce within a bound; in a bcast and a reduce only whether it is on two levels. The
- * result does not depend on it. */
+/* Who talks to whom in an allreduce within a bound; in a bcast, a reduce and an allgather only whether it is on two
+ * levels. The result does not depend on it. */
 typedef enum laconic_schedule LACONIC_ENUM_BASE {
   LACONIC_AUTOMATIC = 0, /* by size, number of ranks, and who shares a node */
   LACONIC_RING = 1,
@@ -144,7 +144,7 @@ typedef struct laconic_stats {
   double operand_bound; /* absolute; of the last call; 0: lossless */
   double result_bound;  /* absolute; of the last call; 0: exact, rounded once */
   /* If the last call was verified: the largest absolute error of its result on any rank, and how many elements all
-   * ranks compared; else NaN and 0. What verifying sends and takes is counted nowhere. */
+   * ranks compared; else NaN and 0. What verifying sends is counted nowhere. */
   double achieved_error;
   uint64_t verified;
   uint64_t plain_calls; /* of calls, those that the plain library made */

@@ -64,7 +64,10 @@ Report allgather_parts(ConstArray send, MutArray recv, const Parts& parts, Commu
   std::vector<ConstArray> operands(results.size(), ConstArray{nullptr, 0, send.dtype});
   operands[me] = send;
   MovementKernel kernel(operands, results, budget, options.threads);
-  auto program = choose_allgather(comm.size(), comm.rank(), call.proposal().total * size_of(recv.dtype));
+  const std::size_t bytes = call.proposal().total * size_of(recv.dtype);
+  const schedule::Nodes nodes(comm.transport().nodes());
+  auto program = budget.reopens ? choose_allgather(comm.size(), comm.rank(), bytes)
+                                : choose_allgather(options.schedule, nodes, comm.rank(), bytes);
   if (budget.grid.lossless()) {  // what the others decode is what we have
     if (!in_place && send.count != 0) std::memcpy(results[me].data, send.data, send.bytes());
     program.result[me] = false;

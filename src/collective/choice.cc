@@ -94,6 +94,11 @@ schedule::Program choose_allgather(int ranks, int rank, std::size_t bytes) {
   return power_of_two(ranks) ? schedule::doubling::allgather(ranks, rank) : schedule::bruck::allgather(ranks, rank);
 }
 
+schedule::Program choose_allgather(Schedule wish, const schedule::Nodes& nodes, int rank, std::size_t bytes) {
+  return choose_two_levels(wish, nodes, bytes) ? schedule::two_level::allgather(nodes, rank)
+                                               : choose_allgather(nodes.ranks(), rank, bytes);
+}
+
 schedule::Program choose_alltoall(int ranks, int rank, std::size_t block_bytes) {
   return ranks > 4 && block_bytes <= short_block ? schedule::bruck::alltoall(ranks, rank)
                                                  : schedule::pairwise::alltoall(ranks, rank);

@@ -29,6 +29,8 @@ schedule::Program choose_scan(int ranks, int rank, std::size_t segments);
 schedule::Program choose_scatter(int ranks, int rank, int root, std::size_t bytes);
 schedule::Program choose_gather(int ranks, int rank, int root, std::size_t bytes);
 schedule::Program choose_allgather(int ranks, int rank, std::size_t bytes);
+/// On two levels where `wish` or the placement of ranks say so.
+schedule::Program choose_allgather(Schedule wish, const schedule::Nodes& nodes, int rank, std::size_t bytes);
 
 /// n * n blocks of `block_bytes` each.
 schedule::Program choose_alltoall(int ranks, int rank, std::size_t block_bytes);

@@ -31,8 +31,8 @@ enum class Framework : std::uint8_t {
 /// "automatic", "on-grid", "stepwise", "point-to-point"; "?" for a value that is no Framework.
 const char* name_of(Framework framework);
 
-/// Who talks to whom in an allreduce; in a bcast and a reduce only whether it is on two levels. The result does not
-/// depend on it.
+/// Who talks to whom in an allreduce; in a bcast, a reduce and an allgather only whether it is on two levels. The
+/// result does not depend on it.
 enum class Schedule : std::uint8_t {
   automatic = 0,           ///< by size, number of ranks, and who shares a node
   ring = 1,                ///< fewest bytes, n - 1 steps twice

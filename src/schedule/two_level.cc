@@ -99,6 +99,33 @@ Program bcast(const Nodes& nodes, int rank, int root, RootedBetween between) {
   return p;
 }
 
+// In step s a node passes on what comes from the node s before it, and those who have that hand it out.
+Program allgather(const Nodes& nodes, int rank) {
+  const int count = nodes.count();
+  const int home = nodes.of(rank);
+  Program p = empty_program(nodes.ranks(), rank, nodes.ranks(), count);
+  p.operand[static_cast<std::size_t>(rank)] = true;
+  p.result.assign(p.result.size(), true);
+  for (int distance = 0; distance < count; ++distance) {
+    const int source = (home + count - distance) % count;
+    const auto& owners = nodes.on(source);
+    for (std::size_t place = 0; place < owners.size(); ++place) {
+      const int block = owners[place];
+      const auto keeper = [&](int node) {
+        const auto& there = nodes.on(node);
+        return node == source ? block : there[place % there.size()];
+      };
+      hand_out(p, nodes, keeper(home), distance, block);
+      if (rank != keeper(home)) continue;
+      const int before = (home + count - 1) % count;
+      const int after = (home + 1) % count;
+      if (distance > 0) recvs_at(p, distance - 1).push_back({.peer = keeper(before), .block = block});
+      if (distance + 1 < count) sends_at(p, distance).push_back({.peer = keeper(after), .block = block});
+    }
+  }
+  return p;
+}
+
 Program reduce(const Nodes& nodes, int rank, int root, int slabs, RootedBetween between) {
   const int home = nodes.of(rank);
   const int target = nodes.of(root);

@@ -23,6 +23,10 @@ Program allreduce(const Nodes& nodes, int rank, int slabs, Between between);
 /// along a chain.
 Program bcast(const Nodes& nodes, int rank, int root, RootedBetween between);
 
+/// Block r is rank r's; every rank ends with all of them. A block goes as a message from node to node, around a ring of
+/// them, to one rank on each (the blocks of a node to different ones), which hands it out to the others.
+Program allgather(const Nodes& nodes, int rank);
+
 /// slabs * most() blocks, every rank brings them, the root ends with their sums. The keepers on the root's node send it
 /// what they have in the end, as a message.
 Program reduce(const Nodes& nodes, int rank, int root, int slabs, RootedBetween between);

@@ -4,9 +4,12 @@
 #include <memory>
 #include <string>
 
+#include "collective/allgather.h"
 #include "collective/allreduce.h"
 #include "collective/bcast.h"
 #include "collective/fields.h"
+#include "collective/layout.h"
+#include "collective/moved.h"
 #include "collective/reduce.h"
 #include "collective/reference.h"
 #include "collective/world.h"
@@ -285,6 +288,97 @@ TEST(TwoLevel, BcastHasTheBitsOfAFlatOneFromEveryRoot) {
           });
         }
       }
+    }
+  }
+}
+
+/// Rank r brings count + r elements, or none where r + count is a multiple of 3.
+std::vector<std::vector<float>> parts_of(int ranks, std::size_t count) {
+  std::vector<std::vector<float>> parts;
+  for (int r = 0; r < ranks; ++r) {
+    const std::size_t own = count + static_cast<std::size_t>(r);
+    parts.push_back(own % 3 == 0 ? std::vector<float>() : hostile<float>(own, r + 2).back());
+  }
+  return parts;
+}
+
+TEST(TwoLevel, AllgatherHasTheBitsOfAFlatOneInPlaceToo) {
+  for (const Placement& placement : placements) {
+    const auto n = static_cast<int>(placement.size());
+    for (const std::size_t count : {0U, 2U, 7001U}) {
+      const auto parts = parts_of(n, count);
+      const auto counts = moved::counts_of(parts);
+      const std::size_t total = moved::joined(parts).size();
+      for (const char* bound : {"1e-3", "lossless"}) {
+        SCOPED_TRACE(text_of(placement) + ", " + std::to_string(count) + " elements, " + bound);
+        const auto gathered = [&](Schedule schedule, bool in_place) {
+          return world::run<float>(
+              n,
+              [&](int rank, Communicator& comm) {
+                const auto& mine = parts[static_cast<std::size_t>(rank)];
+                std::vector<float> all(total);
+                const MutArray place = split(view(all), counts)[static_cast<std::size_t>(rank)];
+                if (in_place) std::copy(mine.begin(), mine.end(), static_cast<float*>(place.data));
+                const Report report =
+                    allgather(in_place ? ConstArray(place) : view(mine), view(all), comm, with(bound, schedule, 4096));
+                return std::pair(all, report);
+              },
+              placement);
+        };
+        const auto flat = gathered(Schedule::ring, false);
+        const auto both = gathered(Schedule::two_level, false);
+        world::expect_same_everywhere(both);
+        EXPECT_TRUE(world::same_bytes(both.results[0], flat.results[0]));
+        EXPECT_TRUE(world::same_bytes(gathered(Schedule::two_level, true).results[0], flat.results[0]));
+        std::uint64_t local_bytes = 0;
+        for (const Report& r : both.reports) local_bytes += r.local_bytes;
+        EXPECT_EQ(local_bytes != 0, schedule::Nodes(placement).most() > 1 && total != 0);
+      }
+    }
+  }
+}
+
+TEST(TwoLevel, AnAllgatherSendsEachPartOncePerNode) {
+  const Placement placement{0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3};
+  const auto operands = operands_of<float>("noise", 50000, 12);
+  const auto wire = [&](Schedule schedule) {
+    const auto run = world::run<float>(
+        12,
+        [&](int rank, Communicator& comm) {
+          std::vector<float> all(12 * 50000U);
+          const Report report =
+              allgather(view(operands[static_cast<std::size_t>(rank)]), view(all), comm, with("1e-3", schedule));
+          return std::pair(all, report);
+        },
+        placement);
+    std::uint64_t bytes = 0;
+    for (const Report& r : run.reports) bytes += r.stats.wire_bytes;
+    return static_cast<double>(bytes);
+  };
+  EXPECT_LT(wire(Schedule::two_level), 0.35 * wire(Schedule::ring));  // 3 times in place of 11
+}
+
+TEST(TwoLevelFailure, DamageInAnAllgatherIsNoticedByAll) {
+  for (const std::uint64_t nth : {0U, 2U}) {
+    for (const Fault& fault : {flip_bit(0, 4321), truncate(0, 30)}) {
+      std::vector<std::string> texts(6);
+      run_ranks(6,
+                [&](Transport& t) {
+                  const auto bad = make_faulty_transport(t, t.rank() == 1 ? on_nth(nth, 2, 6, fault) : delay(0));
+                  Communicator comm(*bad);
+                  const auto x = make<float>("smooth", 20000, t.rank());
+                  std::vector<float> all(6 * x.size());
+                  try {
+                    allgather(view(x), view(all), comm, with("1e-3", Schedule::two_level, 2048));
+                  } catch (const Error& e) {
+                    EXPECT_EQ(e.code(), Code::corrupt) << e.what();
+                    texts[static_cast<std::size_t>(t.rank())] = e.what();
+                  }
+                  EXPECT_TRUE(comm.usable());
+                },
+                20, {0, 0, 1, 1, 2, 2});
+      EXPECT_NE(texts[0], "");
+      for (const auto& text : texts) EXPECT_EQ(text, texts[0]);
     }
   }
 }

@@ -132,6 +132,23 @@ TEST(TwoLevel, BcastFromEveryRoot) {
   }
 }
 
+TEST(TwoLevel, AllgatherGivesEveryBlockToEveryRank) {
+  for (int n = 1; n <= most_ranks; ++n) {
+    for (const auto& placement : placements(n)) {
+      const Nodes nodes(placement);
+      const auto programs = symbolic::programs_of(n, [&](int r) { return two_level::allgather(nodes, r); });
+      ASSERT_EQ(symbolic::check(programs, [](int, int block) { return each_of(block, block + 1); }), "")
+          << text_of(placement);
+      expect_levels(programs, nodes);
+      // Each block leaves each node but the last one that it comes to.
+      const auto messages = leaving(programs, nodes);
+      std::size_t all = 0;
+      for (const std::size_t m : messages) all += m;
+      ASSERT_EQ(all, static_cast<std::size_t>(n * (nodes.count() - 1))) << text_of(placement);
+    }
+  }
+}
+
 TEST(TwoLevel, ReduceToEveryRoot) {
   for (int n = 1; n <= most_ranks; ++n) {
     for (const auto& placement : placements(n, true)) {
