@@ -11,23 +11,12 @@
 #include "collective/budget.h"
 #include "collective/layout.h"
 #include "collective/metadata.h"
-#include "core/half.h"
+#include "core/element.h"
 
 namespace laconic {
 namespace {
 
 constexpr std::size_t slab_total = std::size_t{1} << 20;  // elements, over all ranks' blocks
-
-template <typename T>
-struct Plain {
-  using Stored = T;
-  static T value(T x) { return x; }
-};
-template <float (*widen)(std::uint16_t)>
-struct Half {
-  using Stored = std::uint16_t;
-  static float value(std::uint16_t x) { return widen(x); }
-};
 
 template <typename Element>
 void compare_as(ConstArray got, ConstArray exact, Tolerance tolerance, std::size_t first, Comparison& sum) {
@@ -35,7 +24,7 @@ void compare_as(ConstArray got, ConstArray exact, Tolerance tolerance, std::size
   const auto at = [](ConstArray x, std::size_t i) {
     Stored stored;
     std::memcpy(&stored, static_cast<const std::uint8_t*>(x.data) + i * sizeof stored, sizeof stored);
-    return Element::value(stored);
+    return Element::widen(stored);
   };
   for (std::size_t i = 0; i < got.count; ++i) {
     const auto a = at(got, i);
@@ -105,25 +94,7 @@ std::string text_of(const Comparison::Offence& o, double bound) {
 void compare(ConstArray got, ConstArray exact, Tolerance tolerance, std::size_t first, Comparison& sum) {
   sum.count += got.count;
   if (got.count == 0 || std::memcmp(got.data, exact.data, got.bytes()) == 0) return;
-  const auto as = [&]<typename Element>(Element) { compare_as<Element>(got, exact, tolerance, first, sum); };
-  switch (got.dtype) {
-    case DType::f32:
-      return as(Plain<float>{});
-    case DType::f64:
-      return as(Plain<double>{});
-    case DType::f16:
-      return as(Half<f32_of_f16>{});
-    case DType::bf16:
-      return as(Half<f32_of_bf16>{});
-    case DType::i32:
-      return as(Plain<std::int32_t>{});
-    case DType::i64:
-      return as(Plain<std::int64_t>{});
-    case DType::u32:
-      return as(Plain<std::uint32_t>{});
-    case DType::u64:
-      return as(Plain<std::uint64_t>{});
-  }
+  with_element(got.dtype, [&]<typename Element>(Element) { compare_as<Element>(got, exact, tolerance, first, sum); });
 }
 
 Verification::Verification(Blocks blocks, double ulps, int threads, Exactly exactly)
