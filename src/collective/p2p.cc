@@ -93,7 +93,7 @@ class Mail {
   Opening take_opening(int from, int tag);
   void open(MutArray part, const Message& message, int from);
   void verify_sent(ConstArray part, const Message& message, std::size_t first);
-  void verify_received(ConstArray part, const Message& exact, std::size_t first, int from);
+  void verify_received(ConstArray part, const Message& message, std::size_t first, int from);
   void compare_with(ConstArray exact, ConstArray got, double bound, std::size_t first);
   MutArray scratch_for(ConstArray part);
   void await(Posted& posted);
