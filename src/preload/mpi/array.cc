@@ -43,7 +43,10 @@ void PlainArray::make_copy() {
 }
 
 void PlainArray::detach() {
-  if (direct() && total_ != 0) make_copy();
+  if (!direct() || total_ == 0) return;
+  const void* const original = data_;
+  make_copy();
+  std::memcpy(data_, original, total_ * size_of(dtype_));
 }
 
 MutArray PlainArray::block(int i) const {

@@ -30,7 +30,7 @@ class PlainArray {
   void store() const;
   /// Only the first `numbers`, whole elements of the type.
   void store_front(std::size_t numbers) const;
-  /// Makes a copy even of what is a plain array.
+  /// Makes a copy even of what is a plain array, with what is in it.
   void detach();
 
  private:

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "collective/allgather.h"
@@ -69,19 +68,6 @@ bool is_sound(const Side& side, DType dtype, int size) {
   if (*elements == 0) return true;
   const auto& base = info_of(side.type).base;
   return base && *base == dtype && has_memory(side, *elements);
-}
-
-/// A rank's sides that mean something, all but those in place.
-std::vector<const Side*> sides_of(const Call& call, int rank) {
-  std::vector<const Side*> sides;
-  const bool root = rank == call.root;
-  const auto consider = [&](const Side& side, bool used) {
-    if (used && !in_place(side)) sides.push_back(&side);
-  };
-  consider(call.send, call.collective != Collective::scatter || root);
-  consider(call.recv, call.collective == Collective::scatter || !is_rooted(call.collective) ||
-                          (root && call.collective != Collective::bcast));
-  return sides;
 }
 
 /// Blocks of one rank in an array of blocks of all.
@@ -190,7 +176,8 @@ class Maker {
     Side all = call_.recv;  // the shares of all ranks: the counts of the operand
     all.all = true;
     if (in_place(call_.send)) {
-      const PlainArray both = loaded(all);
+      PlainArray both = loaded(all);
+      both.detach();  // what is not this rank's share must stay as it was
       const std::size_t own = both.counts()[static_cast<std::size_t>(rank_)];
       const Report report = laconic::reduce_scatter(both.data(), {both.data().data, own, shape_.dtype}, both.counts(),
                                                     shape_.op, comm_, options_);
@@ -212,7 +199,6 @@ class Maker {
     if (is_root() && data.direct() && options_.bound.kind != BoundKind::lossless &&
         !is_writable(own.data, own.bytes())) {
       data.detach();
-      std::memcpy(data.data().data, own.data, own.bytes());
       return laconic::bcast(data.data(), call_.root, comm_, options_);
     }
     if (is_root()) data.load();
@@ -319,6 +305,18 @@ bool reduces(Collective c) {
 }
 
 }  // namespace
+
+std::vector<const Side*> sides_of(const Call& call, int rank) {
+  std::vector<const Side*> sides;
+  const bool root = rank == call.root;
+  const auto consider = [&](const Side& side, bool used) {
+    if (used && !in_place(side)) sides.push_back(&side);
+  };
+  consider(call.send, call.collective != Collective::scatter || root);
+  consider(call.recv, call.collective == Collective::scatter || !is_rooted(call.collective) ||
+                          (root && call.collective != Collective::bcast));
+  return sides;
+}
 
 std::uint64_t bytes_at_a_glance(const Call& call) {
   if (call.irregular) return ~std::uint64_t{0};

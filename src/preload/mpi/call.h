@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "collective/collective.h"
 #include "collective/communicator.h"
@@ -23,6 +24,15 @@ class Counts {
   template <std::integral Wide>
   requires(sizeof(Wide) == sizeof(std::int64_t)) Counts(const Wide* each)
       : each_(each), wide_(true) {}  // NOLINT(google-explicit-constructor)
+  /// What it was made of; null for one count.
+  [[nodiscard]] const void* array() const { return each_; }
+  /// The same counts, if there is one for each, read from a copy of them.
+  Counts kept_in(std::vector<std::int64_t>& copy, int size) const {
+    if (each_ == nullptr) return *this;
+    copy.resize(static_cast<std::size_t>(size));
+    for (int r = 0; r < size; ++r) copy[static_cast<std::size_t>(r)] = (*this)[r];
+    return {static_cast<const std::int64_t*>(copy.data())};
+  }
   [[nodiscard]] bool differ() const { return each_ != nullptr; }
   [[nodiscard]] MPI_Count operator[](int rank) const {
     if (each_ == nullptr) return one_;
@@ -83,6 +93,9 @@ struct Word {
 };
 Word word_of(const Call& call, int rank, int size);
 std::optional<Shape> shape_of(const Word* words, int size);
+
+/// The sides that mean something on this rank: all but those in place, and those of interest at the root only.
+std::vector<const Side*> sides_of(const Call& call, int rank);
 
 /// Makes the call over `comm`, which has the ranks of call.comm. Layouts that are no plain arrays are copied to such
 /// before and from them afterwards. Throws Error.

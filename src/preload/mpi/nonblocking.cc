@@ -10,21 +10,21 @@ using laconic::preload::Call;
 using laconic::preload::Group;
 using laconic::preload::group_for;
 using laconic::preload::one_block;
-using laconic::preload::plain_call;
+using laconic::preload::plain_call_kept;
 using laconic::preload::Runtime;
 using laconic::preload::worth_a_look;
 
 // A thread of Laconic's makes the call, where it turns out not to be served by MPI's blocking function.
-#define LACONIC_NONBLOCKING(name, pmpi_name, pmpi_blocking, parameters, arguments, call_)                            \
-  extern "C" int name(parameters, MPI_Request* request) {                                                            \
-    static const auto mpi = laconic::preload::next<decltype(&pmpi_name)>(#name);                                     \
-    Call call = call_;                                                                                               \
-    call.from = __builtin_return_address(0);                                                                         \
-    if (!worth_a_look(call) || !Runtime::get()->has_threads()) return mpi(arguments, request);                       \
-    Group* const group = group_for(call);                                                                            \
-    if (group == nullptr) return mpi(arguments, request);                                                            \
-    return laconic::preload::begin(*Runtime::get(), *group, call, plain_call(&pmpi_blocking, std::tuple{arguments}), \
-                                   request);                                                                         \
+#define LACONIC_NONBLOCKING(name, pmpi_name, pmpi_blocking, parameters, arguments, call_)                          \
+  extern "C" int name(parameters, MPI_Request* request) {                                                          \
+    static const auto mpi = laconic::preload::next<decltype(&pmpi_name)>(#name);                                   \
+    Call call = call_;                                                                                             \
+    call.from = __builtin_return_address(0);                                                                       \
+    if (!worth_a_look(call) || !Runtime::get()->has_threads()) return mpi(arguments, request);                     \
+    Group* const group = group_for(call);                                                                          \
+    if (group == nullptr) return mpi(arguments, request);                                                          \
+    return laconic::preload::begin(*Runtime::get(), *group, call,                                                  \
+                                   plain_call_kept(call, *group, &pmpi_blocking, std::tuple{arguments}), request); \
   }
 
 #define LACONIC_PERSISTENT(name, pmpi_name, pmpi_blocking, parameters, arguments, call_)                               \
@@ -35,8 +35,8 @@ using laconic::preload::worth_a_look;
     if (!worth_a_look(call) || !Runtime::get()->has_threads()) return mpi(arguments, info, request);                   \
     Group* const group = group_for(call);                                                                              \
     if (group == nullptr) return mpi(arguments, info, request);                                                        \
-    return laconic::preload::make_persistent(*Runtime::get(), call, plain_call(&pmpi_blocking, std::tuple{arguments}), \
-                                             request);                                                                 \
+    return laconic::preload::make_persistent(                                                                          \
+        *Runtime::get(), *group, call, plain_call_kept(call, *group, &pmpi_blocking, std::tuple{arguments}), request); \
   }
 
 #define COUNT int

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -58,11 +59,32 @@ double plain_estimate(const Call& call, const Shape& shape, Communicator& comm) 
                        routing.costs().link);
 }
 
+/// Its counts and displacements, which the program may take away as soon as its call returns.
+class KeptCounts {
+ public:
+  KeptCounts(Call& call, const Group& group) {
+    const std::vector<const Side*> meant = sides_of(call, group.rank());
+    std::size_t i = 0;
+    for (Side* side : {&call.send, &call.recv}) {
+      if (std::find(meant.begin(), meant.end(), side) == meant.end()) continue;
+      side->counts = side->counts.kept_in(copies_[i++], group.size());
+      side->displacements = side->displacements.kept_in(copies_[i++], group.size());
+    }
+  }
+  KeptCounts(const KeptCounts&) = delete;
+  KeptCounts& operator=(const KeptCounts&) = delete;
+
+ private:
+  std::vector<std::int64_t> copies_[4];
+};
+
 /// Everything that a call in the background needs.
 struct Pending {
-  Pending(Call c, PlainCall p) : call(c), types(call), plain(std::move(p)), label(Runtime::get()->label_of(call)) {}
+  Pending(Call c, const Group& group, PlainCall p)
+      : call(c), types(call), counts(call, group), plain(std::move(p)), label(Runtime::get()->label_of(call)) {}
   Call call;
   KeptTypes types;
+  KeptCounts counts;
   PlainCall plain;
   std::string label;
 };
@@ -77,7 +99,8 @@ void run_in_background(Runtime& runtime, const Pending& pending, Line* line, con
 }
 
 struct Persistent {
-  Persistent(Call call, PlainCall plain, int t) : pending(call, std::move(plain)), tag(t), line(call.comm) {}
+  Persistent(Call call, const Group& group, PlainCall plain, int t)
+      : pending(call, group, std::move(plain)), tag(t), line(call.comm) {}
   Pending pending;
   int tag;
   BackgroundLine line;
@@ -120,7 +143,7 @@ int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& p
 
 int begin(Runtime& runtime, Group& group, Call call, PlainCall plain, MPI_Request* request) noexcept {
   try {
-    const auto pending = std::make_shared<Pending>(call, std::move(plain));
+    const auto pending = std::make_shared<Pending>(call, group, std::move(plain));
     BackgroundLine& line = group.background();
     const int tag = next_tag();
     const int code = PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, tag, bell, request);
@@ -134,10 +157,10 @@ int begin(Runtime& runtime, Group& group, Call call, PlainCall plain, MPI_Reques
   }
 }
 
-int make_persistent(Runtime& runtime, Call call, PlainCall plain, MPI_Request* request) noexcept {
+int make_persistent(Runtime& runtime, const Group& group, Call call, PlainCall plain, MPI_Request* request) noexcept {
   try {
     const int tag = next_tag();
-    auto made = std::make_unique<Persistent>(call, std::move(plain), tag);
+    auto made = std::make_unique<Persistent>(call, group, std::move(plain), tag);
     const int code = PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, tag, bell, request);
     if (code != MPI_SUCCESS) return code;
     const std::lock_guard lock(persistent_mutex);

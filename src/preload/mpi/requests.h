@@ -23,7 +23,7 @@ int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& p
 int begin(Runtime& runtime, Group& group, Call call, PlainCall plain, MPI_Request* request) noexcept;
 
 /// *request is inactive; each MPI_Start begins the call.
-int make_persistent(Runtime& runtime, Call call, PlainCall plain, MPI_Request* request) noexcept;
+int make_persistent(Runtime& runtime, const Group& group, Call call, PlainCall plain, MPI_Request* request) noexcept;
 /// For MPI_Start: `start` starts the request, and if it is one of ours, the call begins.
 int start_persistent(MPI_Request* request, int (*start)(MPI_Request*));
 /// Whether there are any. Cheap.
