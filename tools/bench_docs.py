@@ -2,7 +2,7 @@
 """Puts what tools/bench measured into docs/benchmarks.md, docs/error-theory.md and README.md, so that no figure is typed by hand.
 
     tools/bench_docs.py          reads out/bench, writes the parts between <!-- begin NAME --> and <!-- end NAME -->
-    tools/bench_docs.py PART...  only those of tools/bench --only PART: codec, error, stack, collectives, choice
+    tools/bench_docs.py PART...  only those of tools/bench --only PART: codec, error, stack, collectives, dropin, choice
 """
 
 import json
@@ -89,7 +89,7 @@ def readme_table():
 IMAGES = {"codec": ["codec_speed.png", "codec_ratio.png"], "error": ["error_density.png", "error_growth.png"],
           "stack": ["stack_times.png"],
           "collectives": ["collective_times.png", "collective_ranks.png", "collective_breakdown.png"],
-          "choice": []}
+          "dropin": [], "choice": []}
 
 
 def main():
@@ -108,6 +108,8 @@ def main():
         bodies["stack"] = block(read("stack.txt"))
     if "collectives" in parts:
         bodies["collectives"] = f"Measured on: {machine('collectives')}\n\n" + block(read("collectives.txt"))
+    if "dropin" in parts:
+        bodies["dropin"] = f"Measured on: {machine('dropin')}\n\n" + block(read("dropin.txt"))
     if "choice" in parts:
         bodies["choice"] = f"Measured on: {machine('choice')}\n\n" + block(read("choice.txt"))
     if "error" in parts:

@@ -128,7 +128,7 @@ TEST(RootsAgree, AlltoallOfNoMultipleAndInPlaceWithOtherCounts) {
                                static_cast<void>(rank);
                                alltoallv(view(std::as_const(x)), out, view(x), in, comm, {});
                              }),
-               {"alltoall", "send_counts"});
+               {"alltoall", "in place", "counts and displs of send and recv must be the same"});
 }
 
 }  // namespace

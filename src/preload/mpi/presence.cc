@@ -126,10 +126,10 @@ Presence agree_on_presence(const std::string& wishes, double timeout) {
   publish(std::to_string(rank), wishes);
   // Rank 0 may wait as long for the last of the others, before it says so.
   const auto verdict = look_up("verdict", Deadline(2 * timeout));
-  Presence result{verdict == yes, ""};
-  if (!verdict && is_first(rank)) result.why_not = "it is not loaded in rank 0";
+  // Without rank 0 somebody must speak. Names stay then: a later rank must see that an earlier one is here.
+  if (!verdict) return {false, is_first(rank) ? "it is not loaded in rank 0" : ""};
   PMPI_Unpublish_name(key_of(std::to_string(rank)).c_str(), MPI_INFO_NULL, encoded(wishes).c_str());
-  return result;
+  return {verdict == yes, ""};
 }
 
 }  // namespace laconic::preload
