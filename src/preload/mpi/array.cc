@@ -59,6 +59,7 @@ void* PlainArray::place(int i) const {
   const auto elements = side_.displacements.differ()
                             ? static_cast<MPI_Aint>(side_.displacements[i])
                             : static_cast<MPI_Aint>(first_[static_cast<std::size_t>(i)] / numbers_);
+  // Not by pointer arithmetic: MPI_BOTTOM may be null.  NOLINTNEXTLINE(performance-no-int-to-ptr)
   return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(side_.buffer) +
                                  static_cast<std::uintptr_t>(elements * extent_));
 }

@@ -88,9 +88,8 @@ bool is_writable(void* data, std::size_t bytes) {
 #ifdef MADV_POPULATE_WRITE
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto probe = [page](void* at, std::size_t length) {
-    const auto first = reinterpret_cast<std::uintptr_t>(at) / page * page;
-    const auto end = (reinterpret_cast<std::uintptr_t>(at) + length + page - 1) / page * page;
-    return ::madvise(reinterpret_cast<void*>(first), end - first, MADV_POPULATE_WRITE) == 0;
+    const std::uintptr_t before = reinterpret_cast<std::uintptr_t>(at) % page;  // from the beginning of its page
+    return ::madvise(static_cast<char*>(at) - before, before + length, MADV_POPULATE_WRITE) == 0;
   };
   int known = 0;
   if (!probe(&known, sizeof known)) return true;  // an older kernel: it cannot tell
@@ -143,12 +142,12 @@ class Maker {
     PlainArray recv = array(call_.recv);
     if (in_place(call_.send)) {
       recv.load();
-      const Report report = laconic::allreduce(recv.data(), recv.data(), shape_.op, comm_, options_);
+      Report report = laconic::allreduce(recv.data(), recv.data(), shape_.op, comm_, options_);
       recv.store();
       return report;
     }
     const PlainArray send = loaded(call_.send);
-    const Report report = laconic::allreduce(send.data(), recv.data(), shape_.op, comm_, options_);
+    Report report = laconic::allreduce(send.data(), recv.data(), shape_.op, comm_, options_);
     recv.store();
     return report;
   }
@@ -166,7 +165,7 @@ class Maker {
     } else {
       send.emplace(loaded(call_.send));
     }
-    const Report report =
+    Report report =
         laconic::reduce(send ? send->data() : recv.data(), recv.data(), shape_.op, call_.root, comm_, options_);
     recv.store();
     return report;
@@ -179,8 +178,8 @@ class Maker {
       PlainArray both = loaded(all);
       both.detach();  // what is not this rank's share must stay as it was
       const std::size_t own = both.counts()[static_cast<std::size_t>(rank_)];
-      const Report report = laconic::reduce_scatter(both.data(), {both.data().data, own, shape_.dtype}, both.counts(),
-                                                    shape_.op, comm_, options_);
+      Report report = laconic::reduce_scatter(both.data(), {both.data().data, own, shape_.dtype}, both.counts(),
+                                              shape_.op, comm_, options_);
       both.store_front(own);
       return report;
     }
@@ -188,7 +187,7 @@ class Maker {
     all.buffer = call_.send.buffer;
     const PlainArray send = loaded(all);
     const PlainArray recv = array(own_block(call_.recv, rank_));
-    const Report report = laconic::reduce_scatter(send.data(), recv.data(), counts, shape_.op, comm_, options_);
+    Report report = laconic::reduce_scatter(send.data(), recv.data(), counts, shape_.op, comm_, options_);
     recv.store();
     return report;
   }
@@ -202,7 +201,7 @@ class Maker {
       return laconic::bcast(data.data(), call_.root, comm_, options_);
     }
     if (is_root()) data.load();
-    const Report report = laconic::bcast(data.data(), call_.root, comm_, options_);
+    Report report = laconic::bcast(data.data(), call_.root, comm_, options_);
     data.store();
     return report;
   }
@@ -216,8 +215,8 @@ class Maker {
       send.emplace(loaded(call_.send));
     }
     const ConstArray own = send ? send->data() : recv.block(rank_);
-    const Report report = call_.recv.counts.differ() ? laconic::allgather(own, recv.data(), comm_, options_)
-                                                     : allgather_equal(own, recv.data(), comm_, options_);
+    Report report = call_.recv.counts.differ() ? laconic::allgather(own, recv.data(), comm_, options_)
+                                               : allgather_equal(own, recv.data(), comm_, options_);
     recv.store();
     return report;
   }
@@ -236,9 +235,8 @@ class Maker {
       send.emplace(loaded(call_.send));
     }
     const ConstArray own = send ? send->data() : recv.block(rank_);
-    const Report report = call_.irregular
-                              ? laconic::gather(own, recv.data(), recv.counts(), call_.root, comm_, options_)
-                              : gather_equal(own, recv.data(), call_.root, comm_, options_);
+    Report report = call_.irregular ? laconic::gather(own, recv.data(), recv.counts(), call_.root, comm_, options_)
+                                    : gather_equal(own, recv.data(), call_.root, comm_, options_);
     recv.store();
     return report;
   }
@@ -246,9 +244,8 @@ class Maker {
   Report scatter() {
     if (!is_root()) {
       const PlainArray recv = array(call_.recv);
-      const Report report = call_.irregular
-                                ? laconic::scatter(nothing(), Parts{}, recv.data(), call_.root, comm_, options_)
-                                : scatter_equal(nothing(), recv.data(), call_.root, comm_, options_);
+      Report report = call_.irregular ? laconic::scatter(nothing(), Parts{}, recv.data(), call_.root, comm_, options_)
+                                      : scatter_equal(nothing(), recv.data(), call_.root, comm_, options_);
       recv.store();
       return report;
     }
@@ -256,9 +253,8 @@ class Maker {
     std::optional<PlainArray> recv;
     if (!in_place(call_.recv)) recv.emplace(array(call_.recv));
     const MutArray own = recv ? recv->data() : send.block(rank_);  // its own part is not written to
-    const Report report = call_.irregular
-                              ? laconic::scatter(send.data(), send.counts(), own, call_.root, comm_, options_)
-                              : scatter_equal(send.data(), own, call_.root, comm_, options_);
+    Report report = call_.irregular ? laconic::scatter(send.data(), send.counts(), own, call_.root, comm_, options_)
+                                    : scatter_equal(send.data(), own, call_.root, comm_, options_);
     if (recv) recv->store();
     return report;
   }
@@ -272,8 +268,8 @@ class Maker {
       send.emplace(loaded(call_.send));
     }
     const PlainArray& from = send ? *send : recv;
-    const Report report =
-        call_.irregular ? laconic::alltoallv(from.data(), from.counts(), recv.data(), recv.counts(), comm_, options_)
+    Report report = call_.irregular
+                        ? laconic::alltoallv(from.data(), from.counts(), recv.data(), recv.counts(), comm_, options_)
                         : laconic::alltoall(from.data(), recv.data(), comm_, options_);
     recv.store();
     return report;

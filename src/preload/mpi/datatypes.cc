@@ -208,8 +208,9 @@ int in_pieces(MPI_Count count, const TypeInfo& info, Copy&& copy) {
   return MPI_SUCCESS;
 }
 
-/// Not by pointer arithmetic: MPI_BOTTOM may be null.
+/// So many bytes behind a buffer.
 void* at(const void* buffer, MPI_Aint offset) {
+  // Not by pointer arithmetic: MPI_BOTTOM may be null.  NOLINTNEXTLINE(performance-no-int-to-ptr)
   return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(buffer) + static_cast<std::uintptr_t>(offset));
 }
 
