@@ -3,7 +3,6 @@
 
 #include <mpi.h>
 
-#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -17,13 +16,14 @@ namespace laconic::preload {
 
 /// A count for all ranks or one for each, as int or as MPI_Count. Owns nothing. Displacements are the same.
 class Counts {
+  static_assert(sizeof(long) == sizeof(std::int64_t), "MPI_Count and MPI_Aint are one of these");
+
  public:
   Counts() = default;
-  Counts(MPI_Count one) : one_(one) {}      // NOLINT(google-explicit-constructor)
-  Counts(const int* each) : each_(each) {}  // NOLINT(google-explicit-constructor)
-  template <std::integral Wide>
-  requires(sizeof(Wide) == sizeof(std::int64_t)) Counts(const Wide* each)
-      : each_(each), wide_(true) {}  // NOLINT(google-explicit-constructor)
+  Counts(MPI_Count one) : one_(one) {}                         // NOLINT(google-explicit-constructor)
+  Counts(const int* each) : each_(each) {}                     // NOLINT(google-explicit-constructor)
+  Counts(const long* each) : each_(each), wide_(true) {}       // NOLINT(google-explicit-constructor)
+  Counts(const long long* each) : each_(each), wide_(true) {}  // NOLINT(google-explicit-constructor)
   /// What it was made of; null for one count.
   [[nodiscard]] const void* array() const { return each_; }
   /// The same counts, if there is one for each, read from a copy of them.
