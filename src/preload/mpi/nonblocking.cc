@@ -85,7 +85,7 @@ int MPI_Startall(int count, MPI_Request requests[]) {
 
 int MPI_Request_free(MPI_Request* request) {
   static const auto mpi = laconic::preload::next<decltype(&PMPI_Request_free)>("MPI_Request_free");
-  laconic::preload::forget_persistent(*request);
+  if (laconic::preload::has_persistent()) laconic::preload::forget_persistent(*request);
   return mpi(request);
 }
 
