@@ -15,6 +15,7 @@ using laconic::preload::plain_call;
 using laconic::preload::Runtime;
 using laconic::preload::worth_a_look;
 
+// NOLINTBEGIN(bugprone-macro-parentheses): parameter lists and whole calls have none
 #define LACONIC_BLOCKING(name, pmpi_name, parameters, arguments, call_)                    \
   extern "C" int name(parameters) {                                                        \
     static const auto mpi = laconic::preload::next<decltype(&pmpi_name)>(#name);           \
@@ -25,6 +26,7 @@ using laconic::preload::worth_a_look;
     if (group == nullptr) return mpi(arguments);                                           \
     return perform(*Runtime::get(), *group, call, plain_call(mpi, std::tuple{arguments})); \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 
 #define COUNT int
 #define DISPLACEMENT int

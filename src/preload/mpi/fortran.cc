@@ -84,6 +84,7 @@ void set(MPI_Fint* code, int result) {
 
 extern "C" {
 
+// NOLINTBEGIN(readability-identifier-naming, bugprone-macro-parentheses)
 #define LACONIC_GIVEN_5 void *a1, void *a2, void *a3, void *a4, void *a5
 #define LACONIC_GIVEN_6 LACONIC_GIVEN_5, void* a6
 #define LACONIC_GIVEN_7 LACONIC_GIVEN_6, void* a7
@@ -112,7 +113,6 @@ extern "C" {
   LACONIC_FORTRAN_NONBLOCKING(mpi_i##name##_, I##name, n) \
   LACONIC_FORTRAN_NONBLOCKING(ompi_i##name##_f, I##name, n)
 
-// NOLINTBEGIN(readability-identifier-naming)
 LACONIC_FORTRAN(Allreduce, allreduce, 6)
 LACONIC_FORTRAN(Reduce, reduce, 7)
 LACONIC_FORTRAN(Reduce_scatter, reduce_scatter, 6)
@@ -140,7 +140,7 @@ LACONIC_FORTRAN_BOTH(comm_free, (MPI_Fint * comm, MPI_Fint* code), MPI_Comm c = 
                      set(code, MPI_Comm_free(&c)); *comm = PMPI_Comm_c2f(c);)
 LACONIC_FORTRAN_BOTH(comm_disconnect, (MPI_Fint * comm, MPI_Fint* code), MPI_Comm c = PMPI_Comm_f2c(*comm);
                      set(code, MPI_Comm_disconnect(&c)); *comm = PMPI_Comm_c2f(c);)
-// NOLINTEND(readability-identifier-naming)
+// NOLINTEND(readability-identifier-naming, bugprone-macro-parentheses)
 
 }  // extern "C"
 

@@ -15,6 +15,7 @@ using laconic::preload::Runtime;
 using laconic::preload::worth_a_look;
 
 // A thread of Laconic's makes the call, where it turns out not to be served by MPI's blocking function.
+// NOLINTBEGIN(bugprone-macro-parentheses): parameter lists and whole calls have none
 #define LACONIC_NONBLOCKING(name, pmpi_name, pmpi_blocking, parameters, arguments, call_)                          \
   extern "C" int name(parameters, MPI_Request* request) {                                                          \
     static const auto mpi = laconic::preload::next<decltype(&pmpi_name)>(#name);                                   \
@@ -38,6 +39,7 @@ using laconic::preload::worth_a_look;
     return laconic::preload::make_persistent(                                                                          \
         *Runtime::get(), *group, call, plain_call_kept(call, *group, &pmpi_blocking, std::tuple{arguments}), request); \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 
 #define COUNT int
 #define DISPLACEMENT int
