@@ -23,7 +23,7 @@ def programs(build, flavour, quick):
     if os.path.exists(heat):
         found.append(("heat in a plate (Fortran, MPI_Gather of 16 MB)",
                       [heat, "400" if quick else "2000", "60" if quick else "100", "20"]))
-    if os.path.exists(python):
+    if os.path.exists(python) and flavour.name == "mpich":  # mpi4py takes the MPI of its own environment
         found.append(("k-means (mpi4py, Allreduce of 1 MB)",
                       [python, os.path.join(stacking.ROOT, "examples", "dropin", "kmeans.py"), WAVE, "20000", "12", "9"]))
     return found
