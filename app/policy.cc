@@ -3,10 +3,8 @@
 
 #include <fmt/core.h>
 
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "command.h"
 #include "core/error.h"
@@ -15,20 +13,12 @@
 namespace laconic::app {
 namespace {
 
-std::string text_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  if (!in || !text) throw Failure(Exit::no_input, fmt::format("'{}' cannot be read", path));
-  return text.str();
-}
-
 int check(const std::string& path, const Session& session) {
   preload::Policy policy;
   try {
-    policy = preload::parse_policy(text_of(path), path);
+    policy = preload::load_policy(path);
   } catch (const Error& e) {
-    throw Failure(Exit::bad_data, e.what());
+    throw Failure(e.code() == Code::io ? Exit::no_input : Exit::bad_data, e.what());
   }
   if (session.json) {
     fmt::print("{}\n", nlohmann::json{{"policy", path}, {"rules", policy.rules.size()}}.dump());

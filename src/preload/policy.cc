@@ -14,14 +14,6 @@ bool contains_or_any(const std::vector<T>& wanted, T value) {
   return wanted.empty() || std::find(wanted.begin(), wanted.end(), value) != wanted.end();
 }
 
-std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  if (!in || !text) throw Error(Code::io, "LACONIC_POLICY names '" + path + "', which cannot be read");
-  return text.str();
-}
-
 }  // namespace
 
 bool matches_pattern(std::string_view pattern, std::string_view text) {
@@ -73,10 +65,17 @@ bool Policy::asks_for_labels() const {
   return std::any_of(rules.begin(), rules.end(), [](const Rule& r) { return !r.label.empty(); });
 }
 
+Policy load_policy(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (in) text << in.rdbuf();
+  if (!in || !text) throw Error(Code::io, "the policy '" + path + "' cannot be read");
+  return parse_policy(text.str(), path);
+}
+
 Policy policy_of(const Config& config) {
   Policy policy;
-  if (!config.policy.empty()) policy = parse_policy(read_file(config.policy), config.policy);
-  policy.source = config.policy.empty() ? "LACONIC_BOUND" : config.policy;
+  if (!config.policy.empty()) policy = load_policy(config.policy);
   policy.rules.emplace_back();
   return policy;
 }

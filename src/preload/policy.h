@@ -66,7 +66,7 @@ struct Rule {
 
 struct Policy {
   std::vector<Rule> rules;
-  std::string source;  ///< for messages: the file's name, or the variable that stood for it
+  std::string text;  ///< that it was read from
 
   /// Null: the call is left alone.
   [[nodiscard]] const Rule* match(const Situation& s) const;
@@ -79,6 +79,9 @@ struct Policy {
 
 /// Throws Error(invalid_argument) whose text begins with "name:line:column: ". `name` is only for such texts.
 Policy parse_policy(std::string_view toml, const std::string& name);
+
+/// The same from a file. Throws Error(io) if it cannot be read.
+Policy load_policy(const std::string& path);
 
 /// The file that LACONIC_POLICY names (Error(io) if it cannot be read), followed by the rule that everything else is
 /// under: served within LACONIC_BOUND, losslessly where there is none.

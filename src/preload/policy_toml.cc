@@ -166,7 +166,7 @@ Rule read_rule(const toml::table& table, const std::string& file) {
 
 Policy parse_policy(std::string_view toml_text, const std::string& name) {
   Policy policy;
-  policy.source = name;
+  policy.text = toml_text;
   toml::table file;
   try {
     file = toml::parse(toml_text, name);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "collective/metadata.h"
 #include "core/error.h"
 #include "preload/mpi/datatypes.h"
 #include "preload/mpi/presence.h"
@@ -20,15 +21,11 @@ constexpr double longest_presence_wait = 10;
 /// A warning is asked for by nobody; a program that silently runs without what it was started with is worse.
 void warn(const std::string& what) noexcept { std::fprintf(stderr, "laconic: %s\n", what.c_str()); }
 
-std::uint32_t digest(const std::string& text) {
-  std::uint32_t hash = 2166136261U;  // FNV-1a: only to be different where texts are
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
-  return hash;
-}
-
-std::string text_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+/// Eight digits that are different where texts are.
+std::string fingerprint(const std::string& text) {
+  char digits[16];
+  std::snprintf(digits, sizeof digits, "%08x", static_cast<unsigned>(digest({text.begin(), text.end()})));
+  return digits;
 }
 
 int world_rank() {
@@ -61,16 +58,13 @@ std::string Runtime::wishes() const {
   std::string text =
       std::string("v") + LACONIC_VERSION + " bound " + (config_.bound ? config_.bound->to_string() : "none");
   if (!config_.policy.empty()) {
-    char hash[16];
-    std::snprintf(hash, sizeof hash, " %08x", digest(text_of(config_.policy)));
-    const std::size_t slash = config_.policy.rfind('/');
-    const std::string name = slash == std::string::npos ? config_.policy : config_.policy.substr(slash + 1);
-    text += " policy " + name.substr(0, 24) + hash;
+    const std::string name = config_.policy.substr(config_.policy.rfind('/') + 1);
+    text += " policy " + name.substr(0, 24) + " " + fingerprint(policy_.text);
   }
   text += std::string(" mode ") + std::string(name_of(config_.mode));
   if (config_.verify) text += " verify";
   if (!config_.report.empty()) text += " report";
-  return text;
+  return fingerprint(text) + " " + text;  // a launcher may cut it: the beginning says it all
 }
 
 void Runtime::start() noexcept {
@@ -99,7 +93,7 @@ void Runtime::start() noexcept {
     if (!made) return;
     int level = MPI_THREAD_SINGLE;
     PMPI_Query_thread(&level);
-    int threads = level >= MPI_THREAD_MULTIPLE ? 1 : 0;
+    int threads = level >= MPI_THREAD_MULTIPLE && made->config_.nonblocking != Switch::off ? 1 : 0;
     PMPI_Allreduce(MPI_IN_PLACE, &threads, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     made->has_threads_ = threads != 0;
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &made->keyval_, nullptr);
