@@ -14,6 +14,7 @@
 
 #include "doctor/probe.h"
 #include "exit_code.h"
+#include "preload/library.h"
 
 namespace laconic::app {
 namespace {
@@ -69,20 +70,13 @@ MpiOfProgram by_needs(const std::string& path) {
   std::istringstream lines(output_of({"ldd", path}));
   for (std::string word; lines >> word;) {
     const std::string file = fs::path(word).filename().string();
-    const std::string flavour = flavour_of_library(file);
+    const std::string flavour(preload::flavour_of_library(file));
     if (!flavour.empty()) return {flavour, fmt::format("{} needs {}", path, file)};
   }
   return {};
 }
 
 }  // namespace
-
-std::string flavour_of_library(const std::string& file) {
-  if (file.starts_with("libmpi.so.40")) return "openmpi";
-  if (file.starts_with("libmpi_abi.so")) return "abi";
-  if (file.starts_with("libmpi.so.12") || file.starts_with("libmpich.so")) return "mpich";
-  return "";
-}
 
 std::string flavour_of_version(const std::string& text) {
   for (const char* name : {"Open MPI", "OpenRTE", "PRRTE", "prterun"}) {

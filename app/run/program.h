@@ -17,9 +17,6 @@ struct MpiOfProgram {
 /// that MPI is linked into statically: nothing can be loaded before it.
 MpiOfProgram mpi_of(const std::vector<std::string>& command);
 
-/// The flavour that a file name such as "libmpi.so.40" stands for; empty for other files.
-std::string flavour_of_library(const std::string& file);
-
 /// The flavour of a launcher that says this of its version; empty if it is none that is known.
 std::string flavour_of_version(const std::string& text);
 

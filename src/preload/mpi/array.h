@@ -26,7 +26,7 @@ class PlainArray {
   /// From the program's memory to the copy, and back: all blocks or one. Nothing where there is no copy. Throws
   /// Error(transport) where MPI cannot.
   void load() const;
-  void load(int block) const;
+  void load(int i) const;
   void store() const;
   /// Only the first `numbers`, whole elements of the type.
   void store_front(std::size_t numbers) const;
@@ -35,7 +35,7 @@ class PlainArray {
 
  private:
   void make_copy();
-  [[nodiscard]] void* place(int block) const;
+  [[nodiscard]] void* place(int i) const;
 
   const Side side_;
   DType dtype_;

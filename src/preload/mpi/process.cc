@@ -4,7 +4,7 @@
 #include <mpi.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,34 +15,29 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "preload/library.h"
 
 namespace laconic::preload {
 namespace {
 
 constexpr std::string_view own_name = "liblaconic-mpi.so";
 
-/// The files of MPI libraries, by what they are called everywhere.
-constexpr std::array<std::string_view, 4> mpi_files{"libmpi.so.40", "libmpi.so.12", "libmpich.so", "libmpi_abi.so"};
-
-bool is_mine(std::string_view file) {
 #if defined(OPEN_MPI)
-  return file.starts_with("libmpi.so.40");
+constexpr std::string_view own_flavour = "openmpi";
 #elif defined(MPI_ABI)
-  return file.starts_with("libmpi_abi.so");
+constexpr std::string_view own_flavour = "abi";
 #else
-  return file.starts_with("libmpi.so.12") || file.starts_with("libmpich.so");
+constexpr std::string_view own_flavour = "mpich";
 #endif
-}
 
 /// Called for each file that is loaded; keeps the first MPI library that is not the one this was built for.
 int look(dl_phdr_info* info, std::size_t, void* found) {
   const std::string_view path = info->dlpi_name != nullptr ? info->dlpi_name : "";
   const std::string_view file = path.substr(path.rfind('/') + 1);
-  for (const std::string_view mpi : mpi_files) {
-    if (file.starts_with(mpi) && !is_mine(file)) {
-      *static_cast<std::string*>(found) = path;
-      return 1;
-    }
+  const std::string_view flavour = flavour_of_library(file);
+  if (!flavour.empty() && flavour != own_flavour) {
+    *static_cast<std::string*>(found) = path;
+    return 1;
   }
   return 0;
 }
