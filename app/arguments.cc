@@ -9,11 +9,10 @@
 
 namespace laconic::app {
 
-void HintOptions::add_to(CLI::App& command) {
-  command.add_option("--dtype", dtype,
-                     "Element type of a raw file: f32 f64 f16 bf16 i32 i64 u32 u64 (default: from its name)");
-  command.add_option("--dims", dims,
-                     "Extents of a raw file, slowest first, such as 12x200x400 (default: from its name)");
+void HintOptions::add_to(CommandSyntax command) {
+  command.option("--dtype", dtype,
+                 "Element type of a raw file: f32 f64 f16 bf16 i32 i64 u32 u64 (default: from its name)");
+  command.option("--dims", dims, "Extents of a raw file, slowest first, such as 12x200x400 (default: from its name)");
 }
 
 ArrayHint HintOptions::hint() const {

@@ -1,9 +1,9 @@
 // Options that several commands take, and their validation.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
+#include "command_line.h"
 #include "core/bound.h"
 #include "io/array_file.h"
 
@@ -14,7 +14,7 @@ struct HintOptions {
   std::string dtype;
   std::string dims;
 
-  void add_to(CLI::App& command);
+  void add_to(CommandSyntax command);
   [[nodiscard]] ArrayHint hint() const;
 };
 

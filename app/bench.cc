@@ -310,36 +310,30 @@ int run_bench_collective(const Session& session, const CollectiveOptions& option
 
 }  // namespace
 
-void add_bench(CLI::App& app, Session& session) {
+void add_bench(CommandSyntax app, Session& session) {
   auto options = std::make_shared<BenchOptions>();
-  CLI::App* bench = app.add_subcommand("bench", "Measure on this machine");
-  bench->require_subcommand(1);
-  CLI::App* c = bench->add_subcommand("codec", "Speed against memcpy, ratio and error of all codecs");
-  c->fallthrough();
-  c->add_option("files", options->files, "Array files (default: the sample fields)");
-  options->hint.add_to(*c);
-  c->add_option("--data", options->data, "Folder with sample fields and MANIFEST.json");
-  c->add_option("--only", options->only, "Only fields whose name contains this");
-  c->add_option("--size", options->size, "Each field is repeated to this many bytes")->capture_default_str();
-  c->add_option("-b,--bound", options->bounds, "Bounds")->capture_default_str()->delimiter(',');
-  c->add_option("--codec", options->codecs, "all (that are built in), or names of codecs")
-      ->capture_default_str()
-      ->delimiter(',');
-  c->add_option("--target", options->targets,
-                "slice's kernels: best, all (but the slow scalar reference), scalar, portable, avx2, avx512, avx512x")
-      ->capture_default_str()
-      ->delimiter(',');
-  c->add_option("-t,--threads", options->threads, "Measure with this many threads too")->capture_default_str();
-  c->add_option("--repetitions", options->repetitions, "Repetitions; medians are reported")->capture_default_str();
-  c->add_flag("--no-cache", options->no_cache, "Leave out the measurements in cache");
-  c->add_flag("--ratio", options->ratio_only, "Ratio and error only, of the fields as they are");
-  c->add_flag("--per-field", options->per_field, "A line for every field before the means");
-  c->callback(
+  CommandSyntax bench = app.add_command("bench", "Measure on this machine");
+  CommandSyntax c = bench.add_command("codec", "Speed against memcpy, ratio and error of all codecs");
+  c.arguments("files", options->files, "Array files (default: the sample fields)");
+  options->hint.add_to(c);
+  c.option("--data", options->data, "Folder with sample fields and MANIFEST.json");
+  c.option("--only", options->only, "Only fields whose name contains this");
+  c.option("--size", options->size, "Each field is repeated to this many bytes");
+  c.list("-b,--bound", options->bounds, "Bounds");
+  c.list("--codec", options->codecs, "all (that are built in), or names of codecs");
+  c.list("--target", options->targets,
+         "slice's kernels: best, all (but the slow scalar reference), scalar, portable, avx2, avx512, avx512x");
+  c.option("-t,--threads", options->threads, "Measure with this many threads too");
+  c.option("--repetitions", options->repetitions, "Repetitions; medians are reported");
+  c.flag("--no-cache", options->no_cache, "Leave out the measurements in cache");
+  c.flag("--ratio", options->ratio_only, "Ratio and error only, of the fields as they are");
+  c.flag("--per-field", options->per_field, "A line for every field before the means");
+  c.on_chosen(
       [&session, options] { session.command = [&session, options] { return run_bench_codec(session, *options); }; });
-  add_collective_benches(*bench, [&session](const CollectiveOptions& chosen) {
+  add_collective_benches(bench, [&session](const CollectiveOptions& chosen) {
     session.command = [&session, chosen] { return run_bench_collective(session, chosen); };
   });
-  add_error_bench(*bench, session);
+  add_error_bench(bench, session);
 }
 
 }  // namespace laconic::app

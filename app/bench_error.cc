@@ -63,21 +63,20 @@ int run(const Session& session, const Arguments& given) {
 
 }  // namespace
 
-void add_error_bench(CLI::App& bench, Session& session) {
+void add_error_bench(CommandSyntax bench, Session& session) {
   auto given = std::make_shared<Arguments>();
-  CLI::App* c = bench.add_subcommand("error", "Distribution of the error of a reduction's result, beside two theories");
-  c->fallthrough();
-  c->add_option("files", given->files, "Array files (default: the sample fields)");
-  given->hint.add_to(*c);
-  c->add_option("--data", given->data, "Folder with sample fields and MANIFEST.json");
-  c->add_option("--only", given->only, "Only fields whose name contains this");
-  c->add_option("--size", given->size, "Bytes of a rank's operand; fields are repeated or cut to them")
-      ->capture_default_str();
-  c->add_option("-b,--bound", given->bound, "Bound")->capture_default_str();
-  c->add_option("--ranks", given->ranks, "Numbers of ranks, played by threads")->capture_default_str()->delimiter(',');
-  c->add_option("--ops", given->ops, "Operations")->capture_default_str()->delimiter(',');
-  c->add_flag("--per-field", given->per_field, "A line for every field before all of them together");
-  c->callback([&session, given] { session.command = [&session, given] { return run(session, *given); }; });
+  CommandSyntax c =
+      bench.add_command("error", "Distribution of the error of a reduction's result, beside two theories");
+  c.arguments("files", given->files, "Array files (default: the sample fields)");
+  given->hint.add_to(c);
+  c.option("--data", given->data, "Folder with sample fields and MANIFEST.json");
+  c.option("--only", given->only, "Only fields whose name contains this");
+  c.option("--size", given->size, "Bytes of a rank's operand; fields are repeated or cut to them");
+  c.option("-b,--bound", given->bound, "Bound");
+  c.list("--ranks", given->ranks, "Numbers of ranks, played by threads");
+  c.list("--ops", given->ops, "Operations");
+  c.flag("--per-field", given->per_field, "A line for every field before all of them together");
+  c.on_chosen([&session, given] { session.command = [&session, given] { return run(session, *given); }; });
 }
 
 }  // namespace laconic::app

@@ -1,9 +1,10 @@
 // What the commands of `laconic` share: one register function a command, and the options that all of them take.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+
+#include "command_line.h"
 
 namespace laconic::app {
 
@@ -17,15 +18,15 @@ struct Session {
   [[nodiscard]] bool progress() const { return !json && !quiet; }
 };
 
-void add_compress(CLI::App& app, Session& session);
-void add_decompress(CLI::App& app, Session& session);
-void add_inspect(CLI::App& app, Session& session);
-void add_bench(CLI::App& app, Session& session);
+void add_compress(CommandSyntax app, Session& session);
+void add_decompress(CommandSyntax app, Session& session);
+void add_inspect(CommandSyntax app, Session& session);
+void add_bench(CommandSyntax app, Session& session);
 /// `bench` is the command that add_bench() adds.
-void add_error_bench(CLI::App& bench, Session& session);
-void add_doctor(CLI::App& app, Session& session);
-void add_policy(CLI::App& app, Session& session);
-void add_run(CLI::App& app, Session& session);
-void add_stack(CLI::App& app, Session& session);
+void add_error_bench(CommandSyntax bench, Session& session);
+void add_doctor(CommandSyntax app, Session& session);
+void add_policy(CommandSyntax app, Session& session);
+void add_run(CommandSyntax app, Session& session);
+void add_stack(CommandSyntax app, Session& session);
 
 }  // namespace laconic::app

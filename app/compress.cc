@@ -209,22 +209,20 @@ int run_compress(const Session& session, CompressOptions& options) {
 
 }  // namespace
 
-void add_compress(CLI::App& app, Session& session) {
+void add_compress(CommandSyntax app, Session& session) {
   auto options = std::make_shared<CompressOptions>();
-  CLI::App* c = app.add_subcommand("compress", "Compress an array file (.npy or raw) to .lcz");
-  c->add_option("input", options->input, "Array: .npy, or raw little-endian values")->required();
-  c->add_option("-o,--output", options->output, "Where to write (default: INPUT.lcz)");
-  c->add_option("-b,--bound", options->bound,
-                "Largest error: 1e-3, 1e-3rel (of the value range), 80dB, lossless; 10x for a ratio (zfp-rate)")
-      ->capture_default_str();
-  c->add_option("--codec", options->codec, "slice, szx, fzlight, zfp, zfp-rate, lz4, lz4hc, zstd")
-      ->capture_default_str();
-  options->hint.add_to(*c);
-  c->add_option("--fill", options->fill, "Value that marks missing data: left out of the value range");
-  c->add_option("-t,--threads", options->threads, "Threads")->capture_default_str();
-  c->add_flag("--verify", options->verify, "Decompress again, check every value, report quality and speed");
-  c->add_flag("-f,--force", options->force, "Replace an existing output");
-  c->callback(
+  CommandSyntax c = app.add_command("compress", "Compress an array file (.npy or raw) to .lcz");
+  c.argument("input", options->input, "Array: .npy, or raw little-endian values");
+  c.option("-o,--output", options->output, "Where to write (default: INPUT.lcz)");
+  c.option("-b,--bound", options->bound,
+           "Largest error: 1e-3, 1e-3rel (of the value range), 80dB, lossless; 10x for a ratio (zfp-rate)");
+  c.option("--codec", options->codec, "slice, szx, fzlight, zfp, zfp-rate, lz4, lz4hc, zstd");
+  options->hint.add_to(c);
+  c.option("--fill", options->fill, "Value that marks missing data: left out of the value range");
+  c.option("-t,--threads", options->threads, "Threads");
+  c.flag("--verify", options->verify, "Decompress again, check every value, report quality and speed");
+  c.flag("-f,--force", options->force, "Replace an existing output");
+  c.on_chosen(
       [&session, options] { session.command = [&session, options] { return run_compress(session, *options); }; });
 }
 

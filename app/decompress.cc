@@ -95,16 +95,16 @@ int run_decompress(const Session& session, DecompressOptions& options) {
 
 }  // namespace
 
-void add_decompress(CLI::App& app, Session& session) {
+void add_decompress(CommandSyntax app, Session& session) {
   auto options = std::make_shared<DecompressOptions>();
-  CLI::App* c = app.add_subcommand("decompress", "Turn a .lcz file back into an array file");
-  c->add_option("input", options->input, "A file made by laconic compress")->required();
-  c->add_option("-o,--output", options->output,
-                "Where to write; a name ending in .npy gives .npy, others raw values (default: "
-                "INPUT without .lcz)");
-  c->add_option("-t,--threads", options->threads, "Threads")->capture_default_str();
-  c->add_flag("-f,--force", options->force, "Replace an existing output");
-  c->callback(
+  CommandSyntax c = app.add_command("decompress", "Turn a .lcz file back into an array file");
+  c.argument("input", options->input, "A file made by laconic compress");
+  c.option("-o,--output", options->output,
+           "Where to write; a name ending in .npy gives .npy, others raw values (default: "
+           "INPUT without .lcz)");
+  c.option("-t,--threads", options->threads, "Threads");
+  c.flag("-f,--force", options->force, "Replace an existing output");
+  c.on_chosen(
       [&session, options] { session.command = [&session, options] { return run_decompress(session, *options); }; });
 }
 

@@ -32,9 +32,9 @@ int run_doctor(const Session& session) {
 
 }  // namespace
 
-void add_doctor(CLI::App& app, Session& session) {
-  CLI::App* c = app.add_subcommand("doctor", "Say what was found on this machine, what is missing and how to get it");
-  c->callback([&session] { session.command = [&session] { return run_doctor(session); }; });
+void add_doctor(CommandSyntax app, Session& session) {
+  CommandSyntax c = app.add_command("doctor", "Say what was found on this machine, what is missing and how to get it");
+  c.on_chosen([&session] { session.command = [&session] { return run_doctor(session); }; });
 }
 
 }  // namespace laconic::app

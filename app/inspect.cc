@@ -139,11 +139,11 @@ int run_inspect(const Session& session, const std::string& input) {
 
 }  // namespace
 
-void add_inspect(CLI::App& app, Session& session) {
+void add_inspect(CommandSyntax app, Session& session) {
   auto input = std::make_shared<std::string>();
-  CLI::App* c = app.add_subcommand("inspect", "Check a .lcz file and say what is in it");
-  c->add_option("input", *input, "A file made by laconic compress")->required();
-  c->callback([&session, input] { session.command = [&session, input] { return run_inspect(session, *input); }; });
+  CommandSyntax c = app.add_command("inspect", "Check a .lcz file and say what is in it");
+  c.argument("input", *input, "A file made by laconic compress");
+  c.on_chosen([&session, input] { session.command = [&session, input] { return run_inspect(session, *input); }; });
 }
 
 }  // namespace laconic::app

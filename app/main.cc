@@ -10,26 +10,14 @@ namespace {
 using laconic::app::Exit;
 using laconic::app::Session;
 
-int parse_and_run(CLI::App& app, Session& session, int argc, char** argv) {
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : static_cast<int>(Exit::usage);
-  }
-  return laconic::app::guarded(
-      session.json, [](void* s) { return static_cast<Session*>(s)->command(); }, &session);
-}
-
 int run(int argc, char** argv) {
-  CLI::App app{"Laconic: error-bounded compression inside communication."};
-  app.name("laconic");
-  app.set_version_flag("--version", std::string("laconic ") + LACONIC_VERSION);
-  app.require_subcommand(1);
-  app.footer(laconic::app::exit_code_help());
+  laconic::app::CommandLine line("laconic", "Laconic: error-bounded compression inside communication.",
+                                 std::string("laconic ") + LACONIC_VERSION, laconic::app::exit_code_help());
+  laconic::app::CommandSyntax app = line.syntax();
   Session session;
   session.arguments = argv;
-  app.add_flag("--json", session.json, "Machine-readable output: one JSON object on stdout");
-  app.add_flag("-q,--quiet", session.quiet, "No report and no progress bar");
+  app.flag("--json", session.json, "Machine-readable output: one JSON object on stdout");
+  app.flag("-q,--quiet", session.quiet, "No report and no progress bar");
   laconic::app::add_compress(app, session);
   laconic::app::add_decompress(app, session);
   laconic::app::add_inspect(app, session);
@@ -38,11 +26,9 @@ int run(int argc, char** argv) {
   laconic::app::add_run(app, session);
   laconic::app::add_policy(app, session);
   laconic::app::add_doctor(app, session);
-  for (CLI::App* sub : app.get_subcommands({})) {
-    sub->fallthrough();
-    sub->footer(laconic::app::exit_code_help());
-  }
-  return parse_and_run(app, session, argc, argv);
+  if (const std::optional<int> code = line.parse(argc, argv)) return *code;
+  return laconic::app::guarded(
+      session.json, [](void* s) { return static_cast<Session*>(s)->command(); }, &session);
 }
 
 }  // namespace

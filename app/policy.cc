@@ -30,13 +30,12 @@ int check(const std::string& path, const Session& session) {
 
 }  // namespace
 
-void add_policy(CLI::App& app, Session& session) {
-  CLI::App* c = app.add_subcommand("policy", "Rules for laconic run");
-  c->require_subcommand(1);
-  CLI::App* checker = c->add_subcommand("check", "Say whether a policy has mistakes, and in which line");
+void add_policy(CommandSyntax app, Session& session) {
+  CommandSyntax c = app.add_command("policy", "Rules for laconic run");
+  CommandSyntax checker = c.add_command("check", "Say whether a policy has mistakes, and in which line");
   auto path = std::make_shared<std::string>();
-  checker->add_option("file", *path, "TOML file")->required();
-  checker->callback([path, &session] { session.command = [path, &session] { return check(*path, session); }; });
+  checker.argument("file", *path, "TOML file");
+  checker.on_chosen([path, &session] { session.command = [path, &session] { return check(*path, session); }; });
 }
 
 }  // namespace laconic::app

@@ -96,22 +96,18 @@ int run(const RunOptions& o, const Session& session) {
 
 }  // namespace
 
-void add_run(CLI::App& app, Session& session) {
-  CLI::App* c = app.add_subcommand("run", "Run an unmodified MPI program, its collectives compressed");
+void add_run(CommandSyntax app, Session& session) {
+  CommandSyntax c = app.add_command("run", "Run an unmodified MPI program, its collectives compressed");
   auto o = std::make_shared<RunOptions>();
-  c->add_option("--bound", o->bound, "Error that results may have: 1e-3, 1e-4rel, 80dB, lossless (LACONIC_BOUND)");
-  c->add_option("--policy", o->policy, "TOML file with rules (LACONIC_POLICY); see laconic policy check")
-      ->check(CLI::ExistingFile);
-  c->add_option("--mode", o->mode, "auto, compressed or plain (LACONIC_MODE)")
-      ->check(CLI::IsMember({"auto", "compressed", "plain"}));
-  c->add_option("--report", o->report, "Write the report to this file as JSON, in place of the summary at the end");
-  c->add_flag("--verify", o->verify, "Compute exact results too, and report the achieved error (LACONIC_VERIFY)");
-  c->add_option("--mpi", o->mpi, "The program's MPI, where it cannot be found out")
-      ->check(CLI::IsMember({"openmpi", "mpich", "abi"}));
-  c->add_flag("--dry-run", o->dry, "Only say what would be run, and why");
-  c->add_option("command", o->command, "The command line as it is without Laconic")->required();
-  c->positionals_at_end();
-  c->callback([o, &session] { session.command = [o, &session] { return run(*o, session); }; });
+  c.option("--bound", o->bound, "Error that results may have: 1e-3, 1e-4rel, 80dB, lossless (LACONIC_BOUND)");
+  c.existing_file("--policy", o->policy, "TOML file with rules (LACONIC_POLICY); see laconic policy check");
+  c.choice("--mode", o->mode, {"auto", "compressed", "plain"}, "auto, compressed or plain (LACONIC_MODE)");
+  c.option("--report", o->report, "Write the report to this file as JSON, in place of the summary at the end");
+  c.flag("--verify", o->verify, "Compute exact results too, and report the achieved error (LACONIC_VERIFY)");
+  c.choice("--mpi", o->mpi, {"openmpi", "mpich", "abi"}, "The program's MPI, where it cannot be found out");
+  c.flag("--dry-run", o->dry, "Only say what would be run, and why");
+  c.rest("command", o->command, "The command line as it is without Laconic");
+  c.on_chosen([o, &session] { session.command = [o, &session] { return run(*o, session); }; });
 }
 
 }  // namespace laconic::app

@@ -27,11 +27,11 @@ int run_stack(const Session& session, const StackOptions& options) {
 
 }  // namespace
 
-void add_stack(CLI::App& app, Session& session) {
+void add_stack(CommandSyntax app, Session& session) {
   auto options = std::make_shared<StackOptions>();
-  CLI::App* c = app.add_subcommand("stack", "Sum or average images over ranks: plain allreduce beside Laconic's");
-  options->add_to(*c);
-  c->callback([&session, options] { session.command = [&session, options] { return run_stack(session, *options); }; });
+  CommandSyntax c = app.add_command("stack", "Sum or average images over ranks: plain allreduce beside Laconic's");
+  options->add_to(c);
+  c.on_chosen([&session, options] { session.command = [&session, options] { return run_stack(session, *options); }; });
 }
 
 }  // namespace laconic::app

@@ -61,43 +61,34 @@ Field sample_field(const CollectiveOptions& options) {
 
 }  // namespace
 
-void CollectiveOptions::add_to(CLI::App& c) {
-  c.add_option("file", file, "Array file, f32 or f64 (default: a sample field)");
+void CollectiveOptions::add_to(CommandSyntax c) {
+  c.option("file", file, "Array file, f32 or f64 (default: a sample field)");
   hint.add_to(c);
-  c.add_option("--field", field, "Sample field")->capture_default_str();
-  c.add_option("--data", data, "Folder with sample fields and MANIFEST.json");
-  c.add_option("--size", sizes, "Bytes of a rank's operand, such as 64KiB,64MiB; the data are repeated or cut to them")
-      ->capture_default_str()
-      ->delimiter(',');
-  c.add_option("-b,--bound", bound, "Bound on every value of the result")->capture_default_str();
-  c.add_option("--codec", codecs, "Codecs of the mode cprp2p")->capture_default_str()->delimiter(',');
-  c.add_option("--modes", modes,
-               "What takes turns: plain (the MPI's own), cprp2p (every message compressed), ccoll (szx, step by step), "
-               "zccl (fzlight, step by step), zccl-mt (the same by --threads), laconic (on the grid), auto (laconic or "
-               "plain, whichever is faster)")
-      ->capture_default_str()
-      ->delimiter(',');
-  c.add_option("--schedule", schedules,
-               "Schedules of the mode laconic: automatic, ring, recursive-doubling, rabenseifner, two-level")
-      ->capture_default_str()
-      ->delimiter(',');
-  c.add_option("-t,--threads", threads, "Codec threads of a rank in cprp2p, zccl-mt, laconic and auto")
-      ->capture_default_str();
-  c.add_option("--repetitions", repetitions, "Repetitions; the median is reported")->capture_default_str();
-  c.add_option("--warm-up", warm_up, "Calls before any is timed (auto learns from its first five or so)")
-      ->capture_default_str();
-  c.add_option("--wire", interface, "Count the bytes that cross this network interface, such as eth0");
+  c.option("--field", field, "Sample field");
+  c.option("--data", data, "Folder with sample fields and MANIFEST.json");
+  c.list("--size", sizes, "Bytes of a rank's operand, such as 64KiB,64MiB; the data are repeated or cut to them");
+  c.option("-b,--bound", bound, "Bound on every value of the result");
+  c.list("--codec", codecs, "Codecs of the mode cprp2p");
+  c.list("--modes", modes,
+         "What takes turns: plain (the MPI's own), cprp2p (every message compressed), ccoll (szx, step by step), "
+         "zccl (fzlight, step by step), zccl-mt (the same by --threads), laconic (on the grid), auto (laconic or "
+         "plain, whichever is faster)");
+  c.list("--schedule", schedules,
+         "Schedules of the mode laconic: automatic, ring, recursive-doubling, rabenseifner, two-level");
+  c.option("-t,--threads", threads, "Codec threads of a rank in cprp2p, zccl-mt, laconic and auto");
+  c.option("--repetitions", repetitions, "Repetitions; the median is reported");
+  c.option("--warm-up", warm_up, "Calls before any is timed (auto learns from its first five or so)");
+  c.option("--wire", interface, "Count the bytes that cross this network interface, such as eth0");
 }
 
-void add_collective_benches(CLI::App& bench, const std::function<void(const CollectiveOptions&)>& chosen) {
+void add_collective_benches(CommandSyntax bench, const std::function<void(const CollectiveOptions&)>& chosen) {
   for (const Command& command : commands) {
     auto options = std::make_shared<CollectiveOptions>();
     options->collective = command.collective;
-    CLI::App* c = bench.add_subcommand(name_of(command.collective),
-                                       fmt::format("{}: plain MPI, published designs, Laconic", command.help));
-    c->fallthrough();
-    options->add_to(*c);
-    c->callback([chosen, options] { chosen(*options); });
+    CommandSyntax c = bench.add_command(name_of(command.collective),
+                                        fmt::format("{}: plain MPI, published designs, Laconic", command.help));
+    options->add_to(c);
+    c.on_chosen([chosen, options] { chosen(*options); });
   }
 }
 

@@ -1,7 +1,6 @@
 // The options of `laconic bench allreduce`, `... bcast` and so on: what is measured, and on which data.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <vector>
@@ -40,11 +39,11 @@ struct CollectiveOptions {
   int warm_up = 1;        ///< calls before any is timed
   std::string interface;  ///< counts the bytes on the wire; empty: not counted
 
-  void add_to(CLI::App& command);
+  void add_to(CommandSyntax command);
 };
 
 /// Adds a command for each collective to `bench`; `chosen` is called with the options of the one on the command line.
-void add_collective_benches(CLI::App& bench, const std::function<void(const CollectiveOptions&)>& chosen);
+void add_collective_benches(CommandSyntax bench, const std::function<void(const CollectiveOptions&)>& chosen);
 
 /// What takes turns, in the order of --modes; cprp2p once for each codec, laconic for each schedule. Throws
 /// Failure(usage).

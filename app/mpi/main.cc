@@ -55,35 +55,30 @@ int run(void* state) {
   return static_cast<Job*>(state)->work(*transport);
 }
 
-void add_commands(CLI::App& app, Job& job) {
-  CLI::App* stack = app.add_subcommand("stack", "Sum or average images over ranks");
-  stack->fallthrough();
-  job.stack.add_to(*stack);
-  stack->callback([&job] {
+void add_commands(laconic::app::CommandSyntax app, Job& job) {
+  laconic::app::CommandSyntax stack = app.add_command("stack", "Sum or average images over ranks");
+  job.stack.add_to(stack);
+  stack.on_chosen([&job] {
     job.work = [&job](laconic::Transport& t) {
       return run_stack_rank(job.stack, job.json, job.quiet, t, plain_allreduce(t));
     };
   });
-  CLI::App* benches = app.add_subcommand("bench", "Collectives of plain MPI, published designs, Laconic");
-  benches->fallthrough();
-  benches->require_subcommand(1);
-  laconic::app::add_collective_benches(*benches, [&job](const laconic::app::CollectiveOptions& options) {
+  laconic::app::CommandSyntax benches =
+      app.add_command("bench", "Collectives of plain MPI, published designs, Laconic");
+  laconic::app::add_collective_benches(benches, [&job](const laconic::app::CollectiveOptions& options) {
     job.work = [&job, options](laconic::Transport& t) { return bench(job, options, t); };
   });
 }
 
 int parse_and_run(int argc, char** argv) {
-  CLI::App app{"Laconic over MPI; normally started by `laconic stack` or `laconic bench`."};
+  laconic::app::CommandLine line("laconic-mpi",
+                                 "Laconic over MPI; normally started by `laconic stack` or `laconic bench`.", "", "");
+  laconic::app::CommandSyntax app = line.syntax();
   Job job;
-  app.add_flag("--json", job.json, "One JSON object on stdout");
-  app.add_flag("-q,--quiet", job.quiet, "No report");
-  app.require_subcommand(1);
+  app.flag("--json", job.json, "One JSON object on stdout");
+  app.flag("-q,--quiet", job.quiet, "No report");
   add_commands(app, job);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : static_cast<int>(Exit::usage);
-  }
+  if (const std::optional<int> code = line.parse(argc, argv)) return *code;
   MPI_Init(&argc, &argv);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

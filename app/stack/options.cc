@@ -9,23 +9,20 @@
 
 namespace laconic::app {
 
-void StackOptions::add_to(CLI::App& c) {
-  c.add_option("files", files, "Images: one array a file, or one file whose slowest axis counts images");
+void StackOptions::add_to(CommandSyntax c) {
+  c.arguments("files", files, "Images: one array a file, or one file whose slowest axis counts images");
   hint.add_to(c);
-  c.add_option("--set", set, "Sample images: rtm, exposures, ensemble, gradients, or a field's name")
-      ->capture_default_str();
-  c.add_option("--data", data, "Folder with sample fields and MANIFEST.json");
-  c.add_option("--op", op, "sum or average")->capture_default_str();
-  c.add_option("-b,--bound", bound, "Bound on every value of the result")->capture_default_str();
-  c.add_option("--size", size, "Images are repeated side by side to this many bytes a rank; 1 leaves them as they are")
-      ->capture_default_str();
-  c.add_option("-o,--out", out, "Folder for pictures: exact, Laconic, difference");
-  c.add_option("--wire", interface, "Count the bytes that cross this network interface, such as eth0");
-  c.add_option("--link", link, "Rate of that link, such as 1gbit: gives the efficiency");
-  c.add_option("-n,--ranks", ranks, "Ranks, played by threads (an MPI launcher decides otherwise)")
-      ->capture_default_str();
-  c.add_option("-t,--threads", threads, "Codec threads of a rank")->capture_default_str();
-  c.add_option("--repetitions", repetitions, "Repetitions; the median is reported")->capture_default_str();
+  c.option("--set", set, "Sample images: rtm, exposures, ensemble, gradients, or a field's name");
+  c.option("--data", data, "Folder with sample fields and MANIFEST.json");
+  c.option("--op", op, "sum or average");
+  c.option("-b,--bound", bound, "Bound on every value of the result");
+  c.option("--size", size, "Images are repeated side by side to this many bytes a rank; 1 leaves them as they are");
+  c.option("-o,--out", out, "Folder for pictures: exact, Laconic, difference");
+  c.option("--wire", interface, "Count the bytes that cross this network interface, such as eth0");
+  c.option("--link", link, "Rate of that link, such as 1gbit: gives the efficiency");
+  c.option("-n,--ranks", ranks, "Ranks, played by threads (an MPI launcher decides otherwise)");
+  c.option("-t,--threads", threads, "Codec threads of a rank");
+  c.option("--repetitions", repetitions, "Repetitions; the median is reported");
 }
 
 double parse_link_rate(const std::string& text) {

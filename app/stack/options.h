@@ -1,7 +1,6 @@
 // The options of laconic stack, shared by the command itself and its helper executables for MPI.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -25,7 +24,7 @@ struct StackOptions {
   int threads = 1;
   int repetitions = 7;
 
-  void add_to(CLI::App& command);
+  void add_to(CommandSyntax command);
 };
 
 /// "1gbit", "2500mbit", "10Gb/s" to bytes per second; 0 for an empty text. Throws Failure(usage).
