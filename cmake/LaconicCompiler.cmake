@@ -36,4 +36,11 @@ function(laconic_strict target)
   target_compile_options(${target} PRIVATE -Wconversion -Wno-sign-conversion)
 endfunction()
 
+# Precompiles headers for a target, where LACONIC_PCH asks for it. Sources with flags of their own cannot take part.
+function(laconic_precompile target)
+  if(LACONIC_PCH)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  endif()
+endfunction()
+
 find_package(Threads REQUIRED)
