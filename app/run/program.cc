@@ -15,6 +15,7 @@
 #include "doctor/probe.h"
 #include "exit_code.h"
 #include "preload/library.h"
+#include "run/elf.h"
 
 namespace laconic::app {
 namespace {
@@ -59,12 +60,6 @@ std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-bool is_elf(const std::string& content) {
-  return content.compare(0, 4,
-                         "\x7f"
-                         "ELF") == 0;
-}
-
 /// What the dynamic loader would load for it, as it says itself.
 MpiOfProgram by_needs(const std::string& path) {
   std::istringstream lines(output_of({"ldd", path}));
@@ -74,6 +69,13 @@ MpiOfProgram by_needs(const std::string& path) {
     if (!flavour.empty()) return {flavour, fmt::format("{} needs {}", path, file)};
   }
   return {};
+}
+
+/// Whether MPI's own functions are among a program's: the name of one that only an MPI library defines, in the table of
+/// its symbols.
+bool has_own_mpi(const std::string& content) {
+  using namespace std::string_literals;
+  return content.find("\0PMPI_Allreduce\0"s) != std::string::npos && content.find("\0MPI_Init\0"s) != std::string::npos;
 }
 
 }  // namespace
@@ -89,25 +91,27 @@ std::string flavour_of_version(const std::string& text) {
 }
 
 MpiOfProgram mpi_of(const std::vector<std::string>& command) {
+  const auto statically = [](const char* what, const std::string& path) {
+    return Failure(Exit::usage, fmt::format("{} '{}' statically: nothing can be loaded before it; link it with the "
+                                            "shared MPI library (or say --mpi, if it only starts a program)",
+                                            what, path));
+  };
+  std::string unloadable;
   for (const std::string& word : command) {
     const std::string path = executable_of(word);
     if (path.empty()) continue;
     const std::string content = content_of(path);
     if (!is_elf(content)) continue;
-    const MpiOfProgram found = by_needs(path);
+    MpiOfProgram found = by_needs(path);
     if (!found.flavour.empty()) return found;
-    // The name of a function that only an MPI library defines, in the table of the program's own symbols.
-    using namespace std::string_literals;
-    if (content.find("\0PMPI_Allreduce\0"s) != std::string::npos &&
-        content.find("\0MPI_Init\0"s) != std::string::npos) {
-      throw Failure(Exit::usage,
-                    fmt::format("MPI is linked into '{}' statically: nothing can be loaded before it; link it "
-                                "with the shared MPI library",
-                                path));
-    }
+    if (has_own_mpi(content)) throw statically("MPI is linked into", path);
+    if (is_static_program(content)) unloadable = path;
   }
   if (command.empty()) return {};
+  const bool alone = unloadable == executable_of(command[0]);  // a launcher may be static, its program not
+  if (!unloadable.empty() && !alone) throw statically("all libraries are linked into", unloadable);
   const std::string flavour = flavour_of_version(output_of({command[0], "--version"}));
+  if (flavour.empty() && alone && !unloadable.empty()) throw statically("all libraries are linked into", unloadable);
   if (flavour.empty()) return {};
   return {flavour, fmt::format("no program in the command names its MPI; '{}' is that MPI's launcher", command[0])};
 }

@@ -126,6 +126,14 @@ TallyLine Tally::total() const {
   return sum;
 }
 
+TallyLine Tally::of(Collective collective) const {
+  const std::lock_guard lock(mutex_);
+  TallyLine sum;
+  for (const auto& [key, line] : lines_)
+    if (key.first == collective) sum.merge(line);
+  return sum;
+}
+
 std::string Tally::to_text(int ranks, const std::string& policy) const {
   const TallyLine sum = total();
   const std::lock_guard lock(mutex_);

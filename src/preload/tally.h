@@ -43,6 +43,8 @@ class Tally {
   [[nodiscard]] std::string to_json(int ranks, const std::string& policy) const;
   /// All lines together.
   [[nodiscard]] TallyLine total() const;
+  /// Those of one collective.
+  [[nodiscard]] TallyLine of(Collective collective) const;
 
  private:
   mutable std::mutex mutex_;

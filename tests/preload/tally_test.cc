@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
+
+#include "preload/variables.h"
 
 namespace laconic::preload {
 namespace {
@@ -37,6 +40,34 @@ TEST(Tally, LinesByCollectiveAndSize) {
   const std::string text = tally.to_text(4, "bound 0.001");
   EXPECT_NE(text.find("4 ranks, bound 0.001"), std::string::npos);
   EXPECT_NE(text.find("64 KiB"), std::string::npos);
+}
+
+TEST(Variables, AreTheTallysCountsOfOneCollectiveAndOfAll) {
+  Tally tally;
+  tally.add(Collective::allreduce, 65536, report(1000, 100), 3);
+  tally.add(Collective::allreduce, 1 << 20, report(1000, 100), 3);
+  tally.add(Collective::alltoall, 65536, report(500, 500), 0);
+  const auto value = [&](const std::string& name) {
+    for (std::size_t i = 0; i < variables().size(); ++i)
+      if (variables()[i].name == name) return value_of(i, tally);
+    ADD_FAILURE() << "no " << name;
+    return std::variant<std::uint64_t, double>(std::uint64_t{0});
+  };
+  const auto count = [&](const std::string& name) { return std::get<std::uint64_t>(value(name)); };
+  EXPECT_EQ(count("laconic_calls"), 3U);
+  EXPECT_EQ(count("laconic_allreduce_calls"), 2U);
+  EXPECT_EQ(count("laconic_alltoall_wire_bytes"), 500U);
+  EXPECT_EQ(count("laconic_bcast_calls"), 0U);
+  EXPECT_EQ(count("laconic_original_bytes"), 2500U);
+  EXPECT_DOUBLE_EQ(std::get<double>(value("laconic_allreduce_codec_seconds")), 0.5);
+  EXPECT_DOUBLE_EQ(std::get<double>(value("laconic_saved_seconds")), 4);
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < variables().size(); ++i) {
+    names.insert(variables()[i].name);
+    EXPECT_EQ(value_of(i, tally).index() == 0, variables()[i].kind == VariableKind::counter) << variables()[i].name;
+  }
+  EXPECT_EQ(names.size(), variables().size());
+  EXPECT_EQ(names.size(), 81U);
 }
 
 TEST(Tally, RanksAddUp) {

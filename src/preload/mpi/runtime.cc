@@ -123,7 +123,7 @@ void Runtime::stop() noexcept {
 
 void Runtime::report() {
   if (config_.report.empty()) return;
-  const std::vector<std::uint8_t> mine = tally_.pack();
+  const std::vector<std::uint8_t> mine = tally().pack();
   int bytes = static_cast<int>(mine.size());
   std::vector<int> sizes(static_cast<std::size_t>(world_size())), places(sizes.size());
   PMPI_Gather(&bytes, 1, MPI_INT, sizes.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -135,18 +135,19 @@ void Runtime::report() {
   std::vector<std::uint8_t> all(static_cast<std::size_t>(world_rank() == 0 ? total : 0));
   PMPI_Gatherv(mine.data(), bytes, MPI_BYTE, all.data(), sizes.data(), places.data(), MPI_BYTE, 0, MPI_COMM_WORLD);
   if (world_rank() != 0) return;
-  for (std::size_t r = 1; r < sizes.size(); ++r) {
+  Tally together;
+  for (std::size_t r = 0; r < sizes.size(); ++r) {
     const auto* const first = all.data() + places[r];
-    tally_.merge({first, first + sizes[r]});
+    together.merge({first, first + sizes[r]});
   }
   const std::string about = (config_.bound ? "bound " + config_.bound->to_string() : std::string("no bound")) +
                             (config_.policy.empty() ? "" : ", policy " + config_.policy);
   if (config_.report == "summary") {
-    std::fputs(tally_.to_text(world_size(), about).c_str(), stderr);
+    std::fputs(together.to_text(world_size(), about).c_str(), stderr);
     return;
   }
   std::ofstream out(config_.report);
-  out << tally_.to_json(world_size(), about);
+  out << together.to_json(world_size(), about);
   if (!out.flush()) warn("the report cannot be written to '" + config_.report + "'");
 }
 
@@ -208,12 +209,12 @@ const Rule* Runtime::rule_for(Collective collective, const Shape& shape, std::st
                                           .ranks = ranks,
                                           .label = label});
   if (rule == nullptr) {
-    tally_.pass("smaller than what a rule asks for, or its rule says off");
+    tally().pass("smaller than what a rule asks for, or its rule says off");
     return nullptr;
   }
   if (shape.op != Op::none && is_float(shape.dtype) &&
       options_under(*rule, config_).bound.kind == BoundKind::lossless) {
-    tally_.pass("reductions of floating-point numbers without a bound are MPI's own, to the last bit");
+    tally().pass("reductions of floating-point numbers without a bound are MPI's own, to the last bit");
     return nullptr;
   }
   return rule;
@@ -248,6 +249,11 @@ int Runtime::raise(MPI_Comm comm, const std::string& what) const {
   }
   PMPI_Comm_call_errhandler(comm, code);
   return code;
+}
+
+Tally& tally_of_process() {
+  static Tally tally;
+  return tally;
 }
 
 std::string& label_of_thread() {

@@ -17,6 +17,9 @@
 
 namespace laconic::preload {
 
+/// What this rank's calls gained so far; there before MPI_Init and after MPI_Finalize too, for MPI_T.
+Tally& tally_of_process();
+
 class Runtime {
  public:
   /// Null before MPI_Init, after MPI_Finalize, and where nothing is served: one rank, a mistake in the environment,
@@ -33,7 +36,7 @@ class Runtime {
   [[nodiscard]] const Policy& policy() const { return policy_; }
   /// Calls with smaller arrays are never served.
   [[nodiscard]] std::uint64_t least_bytes() const { return least_bytes_; }
-  [[nodiscard]] Tally& tally() { return tally_; }
+  [[nodiscard]] Tally& tally() { return tally_of_process(); }
 
   /// What Laconic keeps for a communicator. Local. Null for those that are not served: between two groups, of one rank,
   /// with ranks of another program.
@@ -66,7 +69,6 @@ class Runtime {
   Config config_;
   Policy policy_;
   std::uint64_t least_bytes_ = 0;
-  Tally tally_;
   bool has_threads_ = false;
   int keyval_ = MPI_KEYVAL_INVALID;  ///< of the attribute that is a communicator's Group
   int error_class_ = MPI_ERR_OTHER;
