@@ -36,6 +36,13 @@ function(laconic_strict target)
   target_compile_options(${target} PRIVATE -Wconversion -Wno-sign-conversion)
 endfunction()
 
+# For what surrounds the library: under sanitizers it shall compile fast rather than run fast.
+function(laconic_quick target)
+  if(LACONIC_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
+endfunction()
+
 # Precompiles headers for a target, where LACONIC_PCH asks for it. Sources with flags of their own cannot take part.
 function(laconic_precompile target)
   if(LACONIC_PCH)

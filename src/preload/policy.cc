@@ -44,16 +44,19 @@ bool Rule::matches(const Situation& s) const {
          (label.empty() || matches_pattern(label, s.label));
 }
 
+std::uint64_t Rule::least_bytes() const {
+  if (off) return std::numeric_limits<std::uint64_t>::max();
+  return mode == Mode::automatic ? std::max(min_bytes, least_auto_bytes) : min_bytes;
+}
+
 const Rule* Policy::match(const Situation& s) const {
   const auto found = std::find_if(rules.begin(), rules.end(), [&](const Rule& r) { return r.matches(s); });
-  return found == rules.end() || found->off ? nullptr : &*found;
+  return found == rules.end() || s.bytes < found->least_bytes() ? nullptr : &*found;
 }
 
 std::uint64_t Policy::least_bytes() const {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-  for (const Rule& r : rules) {
-    if (!r.off) least = std::min(least, r.min_bytes);
-  }
+  for (const Rule& r : rules) least = std::min(least, r.least_bytes());
   return least;
 }
 
@@ -77,6 +80,7 @@ Policy policy_of(const Config& config) {
   Policy policy;
   if (!config.policy.empty()) policy = load_policy(config.policy);
   policy.rules.emplace_back();
+  for (Rule& r : policy.rules) r.mode = r.mode.value_or(config.mode);
   return policy;
 }
 

@@ -8,10 +8,11 @@
 //   op = "sum"                             # sum, min, max; movement has none
 //   min_size = "64KiB"                     # of the largest array of the call; 16 KiB where no rule says otherwise
 //   max_size = "1GiB"
-//   communicator = "ocean*"                # its name (MPI_Comm_set_name) when it was first used; * and ? match
-//   anything min_ranks = 4 max_ranks = 64 label = "solver*"                      # of the call site: the calling
-//   function's name, or "program+0x1a2b" where the
-//                                          # file has no names; or what laconic_label() said
+//   communicator = "ocean*"                # its name (MPI_Comm_set_name) when first used; * and ? match anything
+//   min_ranks = 4
+//   max_ranks = 64
+//   label = "solver*"                      # of the call site: the calling function's name, or "program+0x1a2b" where
+//                                          # the file has no names; or what laconic_label() said
 //   bound = "1e-3rel"                      # or "lossless"; without it LACONIC_BOUND holds, else lossless
 //   codec = "slice"
 //   mode = "auto"                          # auto, compressed, plain (counted and reported, not compressed), off
@@ -46,6 +47,11 @@ struct Situation {
 /// Calls with smaller arrays are left alone where no rule says otherwise.
 constexpr std::uint64_t default_min_bytes = std::uint64_t{16} << 10;
 
+/// Under the mode auto calls with smaller arrays are left alone whatever a rule says: what compression could save them
+/// is less than the exchange before it costs on any network, and less than the hand-over of a non-blocking call to a
+/// thread.
+constexpr std::uint64_t least_auto_bytes = std::uint64_t{4} << 10;
+
 struct Rule {
   std::vector<Collective> collectives;  ///< empty: any; so are the next two
   std::vector<DType> dtypes;
@@ -62,6 +68,8 @@ struct Rule {
   std::optional<Mode> mode;
 
   [[nodiscard]] bool matches(const Situation& s) const;
+  /// Calls with smaller arrays are left alone though the rule matches them.
+  [[nodiscard]] std::uint64_t least_bytes() const;
 };
 
 struct Policy {
@@ -84,7 +92,7 @@ Policy parse_policy(std::string_view toml, const std::string& name);
 Policy load_policy(const std::string& path);
 
 /// The file that LACONIC_POLICY names (Error(io) if it cannot be read), followed by the rule that everything else is
-/// under: served within LACONIC_BOUND, losslessly where there is none.
+/// under: served within LACONIC_BOUND, losslessly where there is none. Rules without a mode get that of `config`.
 Policy policy_of(const Config& config);
 
 /// How a call under this rule is made. What the rule leaves open is as `config` has it.

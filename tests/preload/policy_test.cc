@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <fstream>
 
 #include "core/error.h"
@@ -122,6 +123,26 @@ TEST(Policy, MistakesNameTheLine) {
   EXPECT_EQ(complaint("[[rules]]\n").substr(0, 31), "p.toml:1:3: 'rules' is not know");
   EXPECT_EQ(complaint("[[rule]\n").substr(0, 9), "p.toml:1:");
   EXPECT_EQ(complaint("rule = 1\n").substr(0, 12), "p.toml:1:1: ");
+}
+
+TEST(Policy, NothingTinyIsServedUnlessThatIsAskedForOutright) {
+  const std::string path = testing::TempDir() + "laconic_tiny_policy.toml";
+  std::ofstream(path)
+      << "[[rule]]\ncollective = \"bcast\"\nmin_size = 0\n[[rule]]\nmin_size = 0\nmode = \"compressed\"\n";
+  Config config;
+  config.policy = path;
+  config.mode = Mode::automatic;
+  const Policy automatic = policy_of(config);
+  const auto served = [](const Policy& policy, Collective collective, std::uint64_t bytes) {
+    return policy.match({.collective = collective, .bytes = bytes, .ranks = 4}) != nullptr;
+  };
+  EXPECT_FALSE(served(automatic, Collective::bcast, least_auto_bytes - 1));  // and no later rule takes it
+  EXPECT_TRUE(served(automatic, Collective::bcast, least_auto_bytes));
+  EXPECT_TRUE(served(automatic, Collective::allreduce, 4));
+  EXPECT_EQ(automatic.least_bytes(), 0U);
+  config.mode = Mode::compressed;
+  EXPECT_TRUE(served(policy_of(config), Collective::bcast, 4));
+  std::remove(path.c_str());
 }
 
 TEST(Policy, TheEnvironmentStandsBehindTheRules) {

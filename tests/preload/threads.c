@@ -29,7 +29,8 @@ static void check(struct job* job, const char* what) {
     for (int r = 0; r < size; ++r) want += value(r, job->thread, i);
     if (fabs(job->y[i] - want) <= tolerance + 1e-4) continue;
     if (job->wrong++ == 0)
-      fprintf(stderr, "rank %d, thread %d: %s: element %d is %.9g, not %.9g\n", rank, job->thread, what, i, job->y[i], want);
+      fprintf(stderr, "rank %d, thread %d: %s: element %d is %.9g, not %.9g\n", rank, job->thread, what, i, job->y[i],
+              want);
   }
 }
 

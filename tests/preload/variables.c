@@ -13,8 +13,8 @@ enum { COUNT = 100000, ROUNDS = 3, TEXT = 256 };
 static int rank, wrong;
 static float x[COUNT], y[COUNT];
 
-#define EXPECT(condition)                                                                \
-  do {                                                                                   \
+#define EXPECT(condition)                                                                        \
+  do {                                                                                           \
     if (!(condition) && wrong++ < 5) fprintf(stderr, "rank %d: not so: %s\n", rank, #condition); \
   } while (0)
 
@@ -71,7 +71,8 @@ static void look_at_all(void) {
   for (int i = 0; i < n; ++i) {
     char name[TEXT];
     int name_size = TEXT, var_class = 0, index = -1;
-    if (MPI_T_pvar_get_info(i, name, &name_size, NULL, &var_class, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) != MPI_SUCCESS)
+    if (MPI_T_pvar_get_info(i, name, &name_size, NULL, &var_class, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) !=
+        MPI_SUCCESS)
       continue;
     ours += strncmp(name, "laconic_", 8) == 0;
     EXPECT(MPI_T_pvar_get_index(name, var_class, &index) == MPI_SUCCESS && index == i);
@@ -80,7 +81,8 @@ static void look_at_all(void) {
   char small[8];
   int room = sizeof small, index = -1;
   EXPECT(MPI_T_pvar_get_index("laconic_calls", MPI_T_PVAR_CLASS_COUNTER, &index) == MPI_SUCCESS);
-  EXPECT(MPI_T_pvar_get_info(index, small, &room, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) == MPI_SUCCESS);
+  EXPECT(MPI_T_pvar_get_info(index, small, &room, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) ==
+         MPI_SUCCESS);
   EXPECT(strcmp(small, "laconic") == 0 && room == (int)sizeof "laconic_calls");
   EXPECT(MPI_T_pvar_get_index("laconic_calls", MPI_T_PVAR_CLASS_TIMER, &index) != MPI_SUCCESS);
   EXPECT(MPI_T_pvar_get_index("laconic_nothing", MPI_T_PVAR_CLASS_COUNTER, &index) != MPI_SUCCESS);
@@ -106,7 +108,8 @@ int main(int argc, char** argv) {
   EXPECT(read_value("laconic_allreduce_calls") == ROUNDS);
   EXPECT(read_value("laconic_allreduce_plain_calls") == 0);
   EXPECT(read_value("laconic_gather_calls") == 0);
-  const double original = read_value("laconic_allreduce_original_bytes"), wire = read_value("laconic_allreduce_wire_bytes");
+  const double original = read_value("laconic_allreduce_original_bytes"),
+               wire = read_value("laconic_allreduce_wire_bytes");
   EXPECT(wire > 0 && original > 1.5 * wire);
   const double seconds = read_value("laconic_seconds"), codec = read_value("laconic_codec_seconds");
   EXPECT(seconds > 0 && codec > 0 && codec <= seconds);

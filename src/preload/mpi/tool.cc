@@ -19,7 +19,11 @@ using laconic::preload::VariableKind;
 using laconic::preload::variables;
 
 // What MPI has, under a short name; each with the type of its profiling twin.
-#define MPI(name) [] { static const auto f = next<decltype(&PMPI_T_pvar_##name)>("MPI_T_pvar_" #name); return f; }()
+#define MPI(name)                                                                   \
+  [] {                                                                              \
+    static const auto f = next<decltype(&PMPI_T_pvar_##name)>("MPI_T_pvar_" #name); \
+    return f;                                                                       \
+  }()
 
 namespace {
 
@@ -28,8 +32,8 @@ int own_count() {
   return count;
 }
 
-/// The number under which a tool knows the first of Laconic's variables: the same for ever, though MPI libraries may find
-/// more variables of their own.
+/// The number under which a tool knows the first of Laconic's variables: the same for ever, though MPI libraries may
+/// find more variables of their own.
 int first_own(int& number) {
   static std::mutex mutex;
   static int first = -1;
@@ -120,9 +124,12 @@ void give(T value, T* to) {
 
 int class_of(VariableKind kind) {
   switch (kind) {
-    case VariableKind::counter: return MPI_T_PVAR_CLASS_COUNTER;
-    case VariableKind::timer: return MPI_T_PVAR_CLASS_TIMER;
-    case VariableKind::high_water: return MPI_T_PVAR_CLASS_HIGHWATERMARK;
+    case VariableKind::counter:
+      return MPI_T_PVAR_CLASS_COUNTER;
+    case VariableKind::timer:
+      return MPI_T_PVAR_CLASS_TIMER;
+    case VariableKind::high_water:
+      return MPI_T_PVAR_CLASS_HIGHWATERMARK;
   }
   return MPI_T_PVAR_CLASS_GENERIC;
 }
@@ -147,8 +154,8 @@ int MPI_T_pvar_get_info(int index, char* name, int* name_size, int* verbosity, i
   Place place;
   if (const int code = find(index, place); code != MPI_SUCCESS) return code;
   if (!place.own)
-    return MPI(get_info)(place.index, name, name_size, verbosity, var_class, datatype, enumeration, text, text_size, bind,
-                         readonly, continuous, atomic);
+    return MPI(get_info)(place.index, name, name_size, verbosity, var_class, datatype, enumeration, text, text_size,
+                         bind, readonly, continuous, atomic);
   const Variable& v = variables()[static_cast<std::size_t>(place.index)];
   give(v.name, name, name_size);
   give(v.description, text, text_size);
@@ -177,7 +184,8 @@ int MPI_T_pvar_get_index(const char* name, int var_class, int* index) {
   return code;
 }
 
-int MPI_T_pvar_handle_alloc(MPI_T_pvar_session session, int index, void* object, MPI_T_pvar_handle* handle, int* count) {
+int MPI_T_pvar_handle_alloc(MPI_T_pvar_session session, int index, void* object, MPI_T_pvar_handle* handle,
+                            int* count) {
   Place place;
   if (const int code = find(index, place); code != MPI_SUCCESS) return code;
   if (!place.own) return MPI(handle_alloc)(session, place.index, object, handle, count);
