@@ -9,6 +9,7 @@
 #include "collective/allreduce.h"
 #include "collective/bcast.h"
 #include "core/array.h"
+#include "support/sanitized.h"
 #include "transport/mpi/mpi.h"
 
 namespace laconic {
@@ -19,20 +20,12 @@ constexpr std::size_t bytes = 4 * values;
 // Repeats after a prime: a block that lands in the wrong place is noticed.
 constexpr std::size_t period = 100003;
 
-#if defined(__has_feature)
-constexpr bool sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;
-#else
-constexpr bool sanitized = false;
-#endif
-
 class Large : public testing::Test {
  protected:
   Large() : comm(make_mpi_transport(MPI_COMM_WORLD)) {}
   /// Skips alike on all ranks.
   void SetUp() override {
-    if (sanitized) GTEST_SKIP() << "2 GiB, element by element, take minutes with sanitizers";
+    if (test::sanitized) GTEST_SKIP() << "2 GiB, element by element, take minutes with sanitizers";
     const std::size_t free =
         static_cast<std::size_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     int enough = free > 4 * bytes ? 1 : 0;

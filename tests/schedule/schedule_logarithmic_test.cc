@@ -19,7 +19,7 @@ using Make = Program (*)(int ranks, int rank);
 /// want(ranks, rank, block), and the number of steps.
 template <typename Want, typename Steps>
 void expect_for_every_n(Make make, Want want, Steps steps) {
-  for (int n = 1; n <= 64; ++n) {
+  for (int n = 1; n <= symbolic::most_ranks; ++n) {
     const auto programs = symbolic::programs_of(n, [&](int r) { return make(n, r); });
     ASSERT_EQ(symbolic::check(programs, [&](int r, int b) { return want(n, r, b); }), "") << n << " ranks";
     ASSERT_EQ(symbolic::steps_of(programs), static_cast<std::size_t>(steps(n))) << n << " ranks";

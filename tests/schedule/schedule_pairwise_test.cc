@@ -10,7 +10,7 @@ namespace {
 
 TEST(Pairwise, EveryRankGetsWhatEveryRankHadForIt) {
   for (auto make : {pairwise::alltoall, pairwise::exchange}) {
-    for (int n = 1; n <= 64; ++n) {
+    for (int n = 1; n <= symbolic::most_ranks; ++n) {
       const auto programs = symbolic::programs_of(n, [&](int r) { return make(n, r); });
       const auto sent_to = [n](int rank, int block) {
         return block % n == rank ? symbolic::each_of(block / n, block / n + 1) : symbolic::Contributions{};
@@ -28,7 +28,7 @@ TEST(Pairwise, ExchangeReceivesFromWhomItSendsTo) {
 }
 
 TEST(Pairwise, InEveryStepEveryRankSendsToOneAndReceivesFromOne) {
-  for (int n = 2; n <= 64; ++n) {
+  for (int n = 2; n <= symbolic::most_ranks; ++n) {
     for (int s = 0; s < n - 1; ++s) {
       std::set<int> targets;
       for (int r = 0; r < n; ++r) {

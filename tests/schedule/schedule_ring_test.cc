@@ -8,8 +8,6 @@
 namespace laconic::schedule {
 namespace {
 
-constexpr int most_ranks = 64;
-
 std::vector<Program> all_ranks(int n, Program (*make)(int, int)) {
   std::vector<Program> programs;
   for (int r = 0; r < n; ++r) programs.push_back(make(n, r));
@@ -23,7 +21,7 @@ symbolic::Contributions everyone(int n) {
 }
 
 TEST(Ring, ReduceScatterLeavesEachRankTheSumOfItsBlock) {
-  for (int n = 1; n <= most_ranks; ++n) {
+  for (int n = 1; n <= symbolic::most_ranks; ++n) {
     const auto programs = all_ranks(n, ring::reduce_scatter);
     const auto out = symbolic::run(programs);
     ASSERT_EQ(out.problem, "") << n << " ranks";
@@ -37,7 +35,7 @@ TEST(Ring, ReduceScatterLeavesEachRankTheSumOfItsBlock) {
 }
 
 TEST(Ring, AllgatherGivesEveryBlockToEveryRank) {
-  for (int n = 1; n <= most_ranks; ++n) {
+  for (int n = 1; n <= symbolic::most_ranks; ++n) {
     const auto programs = all_ranks(n, ring::allgather);
     const auto out = symbolic::run(programs);
     ASSERT_EQ(out.problem, "") << n << " ranks";
@@ -51,7 +49,7 @@ TEST(Ring, AllgatherGivesEveryBlockToEveryRank) {
 }
 
 TEST(Ring, AllreduceGivesEverySumToEveryRank) {
-  for (int n = 1; n <= most_ranks; ++n) {
+  for (int n = 1; n <= symbolic::most_ranks; ++n) {
     const auto programs = all_ranks(n, ring::allreduce);
     const auto out = symbolic::run(programs);
     ASSERT_EQ(out.problem, "") << n << " ranks";
@@ -65,7 +63,7 @@ TEST(Ring, AllreduceGivesEverySumToEveryRank) {
 }
 
 TEST(Ring, EveryStepUsesEveryLinkOnceEachWay) {
-  for (int n = 2; n <= most_ranks; ++n) {
+  for (int n = 2; n <= symbolic::most_ranks; ++n) {
     for (const Program& p : all_ranks(n, ring::allreduce)) {
       ASSERT_EQ(p.steps.size(), static_cast<std::size_t>(2 * (n - 1)));
       for (const Step& s : p.steps) {

@@ -14,14 +14,12 @@ namespace {
 using symbolic::Contributions;
 using symbolic::each_of;
 
-constexpr int most_ranks = 64;
-
 using Make = Program (*)(int ranks, int rank, int root);
 
 /// want(ranks, root, rank, block), and the number of steps.
 template <typename Want, typename Steps>
 void expect_for_every_root(Make make, Want want, Steps steps) {
-  for (int n = 1; n <= most_ranks; ++n) {
+  for (int n = 1; n <= symbolic::most_ranks; ++n) {
     for (int root = 0; root < n; ++root) {
       const auto programs = symbolic::programs_of(n, [&](int r) { return make(n, r, root); });
       ASSERT_EQ(symbolic::check(programs, [&](int r, int b) { return want(n, root, r, b); }), "")
@@ -54,7 +52,7 @@ TEST(Star, Scatter) { expect_for_every_root(star::scatter, own_from_root, one); 
 TEST(Star, Gather) { expect_for_every_root(star::gather, all_at_root, one); }
 
 TEST(Chain, ScanAndExscan) {
-  for (int n = 1; n <= most_ranks; ++n) {
+  for (int n = 1; n <= symbolic::most_ranks; ++n) {
     const auto scan = symbolic::programs_of(n, [&](int r) { return chain::scan(n, r); });
     EXPECT_EQ(symbolic::check(scan, [](int r, int) { return each_of(0, r + 1); }), "") << n << " ranks";
     const auto exscan = symbolic::programs_of(n, [&](int r) { return chain::exscan(n, r); });

@@ -17,8 +17,6 @@ namespace {
 using symbolic::Contributions;
 using symbolic::each_of;
 
-constexpr int most_ranks = 64;
-
 /// Where n ranks may be: all on one node, one on each, pairs, four nodes in turn, all but four on one node, anywhere.
 /// `few`: of many ranks one of these, by turns.
 std::vector<std::vector<int>> placements(int n, bool few = false) {
@@ -91,7 +89,7 @@ TEST(Nodes, DealPartsOutEvenly) {
 }
 
 TEST(TwoLevel, AllreduceGivesEverySumToEveryRank) {
-  for (int n = 1; n <= most_ranks; ++n) {
+  for (int n = 1; n <= symbolic::most_ranks; ++n) {
     for (const auto& placement : placements(n, true)) {
       const Nodes nodes(placement);
       for (const auto between : {ring::allreduce, halving::allreduce}) {
@@ -117,7 +115,7 @@ TEST(TwoLevel, AllreduceSendsFromANodeWhatARingOfNodesWould) {
 }
 
 TEST(TwoLevel, BcastFromEveryRoot) {
-  for (int n = 1; n <= most_ranks; ++n) {
+  for (int n = 1; n <= symbolic::most_ranks; ++n) {
     for (const auto& placement : placements(n)) {
       const Nodes nodes(placement);
       for (int root = 0; root < n; ++root) {
@@ -133,7 +131,7 @@ TEST(TwoLevel, BcastFromEveryRoot) {
 }
 
 TEST(TwoLevel, AllgatherGivesEveryBlockToEveryRank) {
-  for (int n = 1; n <= most_ranks; ++n) {
+  for (int n = 1; n <= symbolic::most_ranks; ++n) {
     for (const auto& placement : placements(n)) {
       const Nodes nodes(placement);
       const auto programs = symbolic::programs_of(n, [&](int r) { return two_level::allgather(nodes, r); });
@@ -150,7 +148,7 @@ TEST(TwoLevel, AllgatherGivesEveryBlockToEveryRank) {
 }
 
 TEST(TwoLevel, ReduceToEveryRoot) {
-  for (int n = 1; n <= most_ranks; ++n) {
+  for (int n = 1; n <= symbolic::most_ranks; ++n) {
     for (const auto& placement : placements(n, true)) {
       const Nodes nodes(placement);
       for (int root = 0; root < n; ++root) {

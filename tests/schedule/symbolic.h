@@ -9,8 +9,12 @@
 #include <vector>
 
 #include "schedule/schedule.h"
+#include "support/sanitized.h"
 
 namespace laconic::schedule::symbolic {
+
+/// Schedules are proven for up to so many.
+constexpr int most_ranks = test::sanitized ? 20 : 64;
 
 /// [rank][block]: how often each rank's contribution is in it; empty map: nothing held.
 using Contributions = std::map<int, int>;
