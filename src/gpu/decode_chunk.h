@@ -4,19 +4,13 @@
 #include "gpu/encode_chunk.h"
 #include "gpu/fast_read.h"
 #include "gpu/rare_read.h"
+#include "gpu/source.h"
 
 #if defined(__CUDACC__)
 #include <cuda_pipeline.h>
 #endif
 
 namespace laconic::gpu::LACONIC_GPU_SIDE {
-
-/// A chunk's bytes, 4-byte aligned, in memory that may be read in units of 16 aligned bytes, up to `limit`.
-struct ChunkIn {
-  const std::uint8_t* data = nullptr;
-  std::uint32_t size = 0;
-  const std::uint8_t* limit = nullptr;
-};
 
 LACONIC_GPU_FN void copy_unit_ahead(std::uint8_t* to, const std::uint8_t* from) {
 #if defined(__CUDA_ARCH__)

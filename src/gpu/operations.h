@@ -7,23 +7,6 @@
 
 namespace laconic::gpu::LACONIC_GPU_SIDE {
 
-/// Chunks in device memory that a kernel reads: of a frame, or in slots.
-struct Source {
-  const std::uint8_t* data = nullptr;      ///< 16-byte aligned
-  std::uint64_t readable = 0;              ///< bytes there
-  const std::uint64_t* offsets = nullptr;  ///< frames: where each chunk begins and the last one ends; made by locate
-  const std::uint16_t* sizes = nullptr;    ///< slots
-  std::uint32_t slot_bytes = 0;
-
-  /// A chunk that is not there has no bytes.
-  [[nodiscard]] LACONIC_GPU_FN ChunkIn chunk(std::uint64_t c) const {
-    const std::uint64_t begin = offsets != nullptr ? offsets[c] : c * slot_bytes;
-    const std::uint64_t end = offsets != nullptr ? offsets[c + 1] : begin + 4 * std::uint64_t{sizes[c]};
-    if (begin > end || end > readable) return {};
-    return {data + begin, static_cast<std::uint32_t>(end - begin), data + readable};
-  }
-};
-
 LACONIC_GPU_FN std::uint32_t fault_bit(Fault f) { return static_cast<std::uint32_t>(f); }
 
 template <class T, class R>
@@ -76,14 +59,7 @@ struct SumOp {
   ScratchPool pool;
   PerWarp<Made> made;
 
-  LACONIC_GPU_FN SumInput<T> input_of(std::uint64_t chunk) const {
-    SumInput<T> in;
-    if (plan.local) in.x = x + chunk * chunk_values;
-    LACONIC_GPU_UNROLL
-    for (int j = 0; j < most_operands; ++j)
-      if (j < plan.operands && (j > 0 || !plan.local)) in.in[j] = sources[j].chunk(chunk);
-    return in;
-  }
+  LACONIC_GPU_FN SumInput<T> input_of(std::uint64_t chunk) const { return {plan.local ? x + chunk * chunk_values : nullptr, sources, chunk}; }
   LACONIC_GPU_FN std::uint32_t rare(const Warp& w, std::uint64_t chunk, int count, std::uint8_t* region,
                                     std::uint8_t* out) const {
     const std::uint32_t place = pool.take(w, chunk);

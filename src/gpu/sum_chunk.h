@@ -11,8 +11,11 @@ namespace laconic::gpu::LACONIC_GPU_SIDE {
 /// One chunk's operands.
 template <class T>
 struct SumInput {
-  const typename T::Bits* x = nullptr;  ///< local
-  ChunkIn in[most_operands];            ///< the others
+  const typename T::Bits* x;  ///< the local one's elements
+  const Source* sources;      ///< of all operands; that of a local one is not used
+  std::uint64_t chunk;
+
+  [[nodiscard]] LACONIC_GPU_FN ChunkIn in(int j) const { return sources[j].chunk(chunk); }
 };
 
 // ------------------------------------------------------------------------------------------------------ the fast way
@@ -44,8 +47,9 @@ template <class T, int G>
 LACONIC_GPU_FN FastRead local_planes(const Warp& w, const SumPlan& plan, const SumInput<T>& input, int spare,
                                      std::uint8_t* region, FastSum& sum, PerLane<Planes<G>>& planes) {
   const Rows<std::int32_t> rows(region);
-  if (input.in[1].size < 4) return FastRead::rare;
-  const Word word = Word::unpack(load32(input.in[1].data));
+  const ChunkIn next = input.in(1);
+  if (next.size < 4) return FastRead::rare;
+  const Word word = Word::unpack(load32(next.data));
   if (word.kind != Kind::coded || !word.valid_codes()) return FastRead::rare;
   if (!quantise_chunk<T>(w, plan.operand[0], input.x, chunk_values, rows)) return FastRead::rare;
   sum.coded = true;
@@ -98,7 +102,7 @@ LACONIC_GPU_FN FastRead sum_planes(const Warp& w, const SumPlan& plan, const Sum
   if (plan.local) read = local_planes(w, plan, input, spare, region, sum, planes);
   LACONIC_GPU_KEEP_LOOP
   for (int j = plan.local ? 1 : 0; j < plan.operands && read == FastRead::done; ++j) {
-    read = add_stream(w, plan.operand[j], input.in[j], spare, region, sum, planes);
+    read = add_stream(w, plan.operand[j], input.in(j), spare, region, sum, planes);
     // A partial sum that is constant would have become a constant chunk, with another base.
     std::int32_t residual = 0;
     if (read == FastRead::done && j > 0 && j + 1 < plan.operands && sum.coded && sum.predictor == Predictor::none &&
@@ -245,7 +249,7 @@ LACONIC_GPU_RARE bool read_operand(const Warp& w, const SumPlan& plan, const Sum
     w.each([&](int l) { marks[l] = blocks[l].marks; });
     hold(w, rows, marks, count);
   } else {
-    const ChunkIn& in = input.in[j];
+    const ChunkIn in = input.in(j);
     bool valid = false;
     if constexpr (sizeof(R) == 8) {
       valid = p.wide ? read_any_chunk<T, std::int64_t>(w, in.data, in.size, p.shape, count, rows, start, blocks)
