@@ -1,10 +1,10 @@
-// The slice codec on device memory: encode, decode, add. The bytes are those that frame/frame.h writes and reads, for the
-// same elements and grid. f32, f64, f16 and bf16; other dtypes are Error(unsupported).
+// The slice codec on device memory: encode, decode, add. The bytes are those that frame/frame.h writes and reads, for
+// the same elements and grid. f32, f64, f16 and bf16; other dtypes are Error(unsupported).
 //
-// All calls only enqueue work on a stream: they allocate nothing, wait for nothing and may be captured into a CUDA graph.
-// Arrays, frames and workspaces lie in device memory of the current device, and belong to the caller until the stream has
-// come past the call. A call's result is known then, too: in the Report that it leaves in device memory. Thread safe;
-// calls that share a workspace, an output or a report must follow each other on a stream.
+// All calls only enqueue work on a stream: they allocate nothing, wait for nothing and may be captured into a CUDA
+// graph. Arrays, frames and workspaces lie in device memory of the current device, and belong to the caller until the
+// stream has come past the call. A call's result is known then, too: in the Report that it leaves in device memory.
+// Thread safe; calls that share a workspace, an output or a report must follow each other on a stream.
 //
 // Alignment: arrays to their elements (16 bytes is much faster), frames, slots and workspaces to 16 bytes.
 // Errors of arguments and of launching are thrown as Error; what only the device finds out is a Fault in the Report.
@@ -24,7 +24,8 @@ namespace laconic::gpu {
 
 using Stream = CUstream_st*;
 
-/// Memory of a call's own, at least as large as its ..._workspace() says. What it holds does not matter before or after.
+/// Memory of a call's own, at least as large as its ..._workspace() says. What it holds does not matter before or
+/// after.
 struct Workspace {
   void* data = nullptr;
   std::size_t bytes = 0;

@@ -9,9 +9,9 @@
 namespace laconic::gpu {
 
 struct KernelSet {
-  const void* encode = nullptr;  ///< (Params, const void* x, Sink)
-  const void* decode = nullptr;  ///< (Params, Source, u64 count, void* y, Report*)
-  const void* sum = nullptr;     ///< (SumPlan, const void* x, Sources, ScratchPool, Sink)
+  const void* encode = nullptr;    ///< (Params, const void* x, Sink)
+  const void* decode = nullptr;    ///< (Params, Source, u64 count, void* y, Report*)
+  const void* sum = nullptr;       ///< (SumPlan, const void* x, Sources, ScratchPool, Sink)
   std::uint32_t shared_bytes = 0;  ///< of a thread block
   std::size_t (*scratch_bytes)(int operands) = nullptr;
 };

@@ -59,7 +59,9 @@ struct SumOp {
   ScratchPool pool;
   PerWarp<Made> made;
 
-  LACONIC_GPU_FN SumInput<T> input_of(std::uint64_t chunk) const { return {plan.local ? x + chunk * chunk_values : nullptr, sources, chunk}; }
+  LACONIC_GPU_FN SumInput<T> input_of(std::uint64_t chunk) const {
+    return {plan.local ? x + chunk * chunk_values : nullptr, sources, chunk};
+  }
   LACONIC_GPU_FN std::uint32_t rare(const Warp& w, std::uint64_t chunk, int count, std::uint8_t* region,
                                     std::uint8_t* out) const {
     const std::uint32_t place = pool.take(w, chunk);

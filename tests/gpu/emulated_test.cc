@@ -117,9 +117,10 @@ void compare_sums(const Array& x, const Array& y, const Grid& g) {
 
 TEST_P(GpuEmulated, AddsAsTheCpu) {
   const DType t = GetParam();
+  std::size_t turn = 0;  // every kind meets every grid, with two of the counts
   for (const Grid& g : stepped_grids_of(t))
     for (const Kind kind : all_kinds)
-      for (const std::size_t count : counts) {
+      for (const std::size_t count : {counts[turn++ % counts.size()], std::size_t{4096}}) {
         SCOPED_TRACE(describe(t, g, kind, count));
         const LaneOrder order(static_cast<int>(count), 31);
         ASSERT_NO_FATAL_FAILURE(compare_sums(sample(t, kind, count), sample(t, kind, count, 2), g));
@@ -128,10 +129,10 @@ TEST_P(GpuEmulated, AddsAsTheCpu) {
 
 TEST_P(GpuEmulated, AddsUnlikeArraysAsTheCpu) {
   const DType t = GetParam();
-  constexpr std::size_t count = 2 * 2048 + 300;
+  constexpr std::size_t count = 2048 + 300;
   for (const Grid& g : stepped_grids_of(t))
     for (std::size_t k = 0; k < all_kinds.size(); ++k)
-      for (const std::size_t other : {k + 1, k + 5, k + 8}) {
+      for (const std::size_t other : {k + 1, k + 5}) {
         const Kind b = all_kinds[other % all_kinds.size()];
         SCOPED_TRACE(describe(t, g, all_kinds[k], count) + " + " + std::string(name_of(b)));
         ASSERT_NO_FATAL_FAILURE(compare_sums(sample(t, all_kinds[k], count), sample(t, b, count), g));
