@@ -50,11 +50,14 @@ const KernelSet& kernels_for(const Params& p) {
     case DType::bf16:
       return kernels_bf16();
     default:
-      throw Error(Code::unsupported, "gpu: dtype " + std::string(name_of(p.grid.dtype)) + " is not coded on the device");
+      throw Error(Code::unsupported,
+                  "gpu: dtype " + std::string(name_of(p.grid.dtype)) + " is not coded on the device");
   }
 }
 
-std::uint64_t tiles_of(std::uint64_t n, std::uint64_t each) { return std::max<std::uint64_t>(1, (n + each - 1) / each); }
+std::uint64_t tiles_of(std::uint64_t n, std::uint64_t each) {
+  return std::max<std::uint64_t>(1, (n + each - 1) / each);
+}
 
 template <std::size_t n>
 void launch(const void* kernel, std::uint64_t blocks, std::uint32_t shared_bytes, std::array<void*, n> arguments,
@@ -62,8 +65,9 @@ void launch(const void* kernel, std::uint64_t blocks, std::uint32_t shared_bytes
   if (blocks > 0x7FFFFFFFU) throw Error(Code::unsupported, "gpu: too many elements for one call");
   // More than 48 KiB must be asked for. Said each time: which device is current may change.
   if (shared_bytes > 0)
-    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
-               "cudaFuncSetAttribute");
+    check_cuda(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
+        "cudaFuncSetAttribute");
   check_cuda(cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)), dim3(block_threads), arguments.data(),
                               shared_bytes, stream),
              "cudaLaunchKernel");
@@ -162,8 +166,7 @@ void launch_checksum(const std::uint8_t* frame, std::uint64_t readable, std::uin
   static constexpr WordPowers powers = word_powers();
   constexpr std::uint64_t most_blocks = 512;
   WordPowers p = powers;
-  const std::uint64_t blocks =
-      std::min(most_blocks, tiles_of(readable / 4, std::uint64_t{tile_warps} * checksum_span));
+  const std::uint64_t blocks = std::min(most_blocks, tiles_of(readable / 4, std::uint64_t{tile_warps} * checksum_span));
   launch<4>(reinterpret_cast<const void*>(&checksum_kernel), blocks, 0, {&frame, &readable, &p, &crc}, stream);
 }
 
@@ -200,8 +203,7 @@ void launch_sum(SumPlan& plan, ConstArray x, std::span<const FrameIn> in, std::s
   const std::size_t first = plan.local ? 1 : 0;
   Sources sources;
   for (std::size_t j = 0; j < in.size(); ++j)
-    sources.of[first + j] =
-        locate(in[j], count, l.offsets[first + j], l.located_states[first + j], report, stream);
+    sources.of[first + j] = locate(in[j], count, l.offsets[first + j], l.located_states[first + j], report, stream);
   ScratchPool pool{l.scratch, l.taken, static_cast<std::uint32_t>(scratch_places(count)),
                    static_cast<std::uint32_t>(scratch_bytes)};
   Sink sink = frame_sink(out, count, plan.result, l.states, report);
@@ -252,7 +254,8 @@ void encode(ConstArray x, const Grid& grid, const SlotsOut& out, Report* report,
 void decode(const FrameIn& in, MutArray y, Workspace workspace, Report* report, Stream stream, std::uint32_t divisor) {
   require_array(y.data, y.count, y.dtype, in.grid, "y");
   if (divisor == 0 || (divisor != 1 && in.grid.lossless()))
-    throw Error(Code::invalid_argument, "divisor: " + std::to_string(divisor) + " works for frames with a step only, and not 0");
+    throw Error(Code::invalid_argument,
+                "divisor: " + std::to_string(divisor) + " works for frames with a step only, and not 0");
   Params p = slice::params_for(in.grid, in.operands, divisor);
   kernels_for(p);
   const Layout l = begin(y.count, false, 1, 0, workspace, report, stream);
@@ -304,9 +307,9 @@ void check(const FrameIn& in, Workspace workspace, Report* report, Stream stream
   std::uint64_t readable = in.readable;
   std::uint32_t* crc = l.crc;
   std::array<void*, 4> arguments = {&data, &readable, &crc, &report};
-  check_cuda(cudaLaunchKernel(reinterpret_cast<const void*>(&compare_kernel), dim3(1), dim3(1), arguments.data(), 0,
-                              stream),
-             "cudaLaunchKernel");
+  check_cuda(
+      cudaLaunchKernel(reinterpret_cast<const void*>(&compare_kernel), dim3(1), dim3(1), arguments.data(), 0, stream),
+      "cudaLaunchKernel");
 }
 
 void copy_report(const Report* from, Report* to_pinned, Stream stream) {

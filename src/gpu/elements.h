@@ -234,8 +234,8 @@ LACONIC_GPU_FN void order_chunk(const Warp& w, const typename T::Bits* x, int co
 
 /// Bit i of a lane: position i of its block holds an element that is not on the grid.
 template <class T>
-LACONIC_GPU_FN PerLane<std::uint64_t> exceptions_of(const Warp& w, const Params& p, const typename T::Bits* x,
-                                                    int count) {
+LACONIC_GPU_RARE PerLane<std::uint64_t> exceptions_of(const Warp& w, const Params& p, const typename T::Bits* x,
+                                                      int count) {
   const Quantiser<T> quantise(p);
   PerLane<std::uint64_t> marks;
   LACONIC_GPU_KEEP_LOOP

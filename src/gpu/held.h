@@ -13,7 +13,7 @@ LACONIC_GPU_FN std::uint64_t elements_of_block(int count, int b) {
 }
 
 template <class R>
-LACONIC_GPU_FN void hold(const Warp& w, const Rows<R>& rows, const PerLane<std::uint64_t>& marks, int count) {
+LACONIC_GPU_RARE void hold(const Warp& w, const Rows<R>& rows, const PerLane<std::uint64_t>& marks, int count) {
   PerLane<std::uint64_t> good;
   PerLane<R> first;
   PerLane<R> last;

@@ -337,7 +337,7 @@ LACONIC_GPU_RARE bool read_any_chunk(const Warp& w, const std::uint8_t* bytes, s
     }
     case Kind::fill:
       all_rows(0);
-      all_exact(w, count, ExactSource::fill, nullptr, shape, parts);
+      all_exact(w, count, ExactSource::fill, bytes, shape, parts);  // no elements are there, nor looked for
       return in.left() == 0;
     case Kind::coded:
       break;

@@ -176,7 +176,7 @@ struct SumExact {
   [[nodiscard]] LACONIC_GPU_FN bool failed(int l) const { return too_many[l]; }
 
   /// Leaves the terms in the lane's first expansion.
-  LACONIC_GPU_FN int terms(int l, int i) {
+  LACONIC_GPU_RARE int terms(int l, int i) {
     Terms total = scratch.terms(l, 0);
     Terms own = scratch.terms(l, 1);
     bool exact = false;  // so far; else the sum is q

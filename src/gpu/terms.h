@@ -22,7 +22,7 @@ class Terms {
   [[nodiscard]] LACONIC_GPU_FN bool overflown() const { return overflown_; }
   LACONIC_GPU_FN double& operator[](int i) { return memory_[i * stride_]; }
 
-  LACONIC_GPU_FN void add(double v) {
+  LACONIC_GPU_RARE void add(double v) {
     if (n_ > 0 && !finite((*this)[n_ - 1])) {
       const double sum = (*this)[n_ - 1] + v;
       return become(sum);

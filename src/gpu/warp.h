@@ -4,8 +4,9 @@
 // compiled by a C++ compiler it calls f for lane 0, 1, ... 31. What a lane keeps between steps is a PerLane<T>, which
 // the device holds in a register and the emulation in an array of 32. What all lanes agree on is an ordinary variable.
 // Lanes must not depend on each other within a step, only on what earlier steps left in memory or hand over by ballot,
-// sum, from: every step ends in a barrier. The emulation can run the lanes of a step in several orders, and the tests
-// do, so that a step that breaks this rule is found without a GPU. Source: ours.
+// sum, from: each() lies between two barriers, and it alone may write what other lanes read. The emulation can run the
+// lanes of a step in several orders, and the tests do, so that a step that breaks this rule is found without a GPU.
+// Source: ours.
 #pragma once
 
 #include <bit>
@@ -46,6 +47,7 @@ class Warp {
 
   template <class F>
   LACONIC_GPU_FN void each(F f) const {
+    __syncwarp();  // what all lanes have read between the steps must not be overwritten under the slowest of them
     f(lane());
     __syncwarp();
   }
