@@ -130,13 +130,15 @@ TEST_P(GpuEmulated, AddsAsTheCpu) {
 TEST_P(GpuEmulated, AddsUnlikeArraysAsTheCpu) {
   const DType t = GetParam();
   constexpr std::size_t count = 2048 + 300;
-  for (const Grid& g : stepped_grids_of(t))
-    for (std::size_t k = 0; k < all_kinds.size(); ++k)
-      for (const std::size_t other : {k + 1, k + 5}) {
-        const Kind b = all_kinds[other % all_kinds.size()];
-        SCOPED_TRACE(describe(t, g, all_kinds[k], count) + " + " + std::string(name_of(b)));
-        ASSERT_NO_FATAL_FAILURE(compare_sums(sample(t, all_kinds[k], count), sample(t, b, count), g));
-      }
+  std::size_t apart = 1;  // of the kinds that meet; another with every grid
+  for (const Grid& g : stepped_grids_of(t)) {
+    for (std::size_t k = 0; k < all_kinds.size(); ++k) {
+      const Kind b = all_kinds[(k + apart) % all_kinds.size()];
+      SCOPED_TRACE(describe(t, g, all_kinds[k], count) + " + " + std::string(name_of(b)));
+      ASSERT_NO_FATAL_FAILURE(compare_sums(sample(t, all_kinds[k], count), sample(t, b, count), g));
+    }
+    apart += 4;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Floats, GpuEmulated, testing::ValuesIn(float_dtypes),
