@@ -12,10 +12,13 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
 endif()
 
 # The encoder promises a bound by computing exactly what the decoder will compute: no fused multiply-add anywhere.
-add_compile_options(-ffp-contract=off)
-add_compile_options(-Wall -Wextra -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> -Wcast-qual -Werror)
+add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-ffp-contract=off>
+                    $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false$<SEMICOLON>-Xcompiler=-ffp-contract=off>)
+add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-Wall$<SEMICOLON>-Wextra$<SEMICOLON>-Wshadow$<SEMICOLON>-Wcast-qual$<SEMICOLON>-Werror>
+                    $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
+                    $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings$<SEMICOLON>-Xcompiler=-Wall,-Wextra>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options(-Wno-restrict)  # gcc 12 sees overlapping copies in std::string's own + (GCC bug 105651)
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-Wno-restrict>)  # gcc 12 sees overlapping copies in std::string's own + (GCC bug 105651)
 endif()
 
 if(LACONIC_SANITIZE)

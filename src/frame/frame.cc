@@ -25,22 +25,6 @@ void store(std::uint8_t* p, T v) {
   std::memcpy(p, &v, sizeof v);
 }
 
-constexpr std::uint32_t magic = 0x314E434C;  // "LCN1"
-constexpr std::uint8_t version = 1;
-
-// Offsets in the header; docs/format.md has the same table.
-constexpr std::size_t at_magic = 0;
-constexpr std::size_t at_version = 4;
-constexpr std::size_t at_dtype = 5;
-constexpr std::size_t at_codec = 6;
-constexpr std::size_t at_qbits = 7;
-constexpr std::size_t at_operands = 8;
-constexpr std::size_t at_crc = 12;
-constexpr std::size_t at_count = 16;
-constexpr std::size_t at_bytes = 24;
-constexpr std::size_t at_step = 32;
-constexpr std::size_t at_bound = 40;
-
 [[noreturn]] void corrupt(const std::string& why) { throw Error(Code::corrupt, "frame: " + why); }
 
 /// The register after the header but for the checksum in it.

@@ -9,6 +9,7 @@
 #include "codec/codec.h"
 #include "codec/grid.h"
 #include "core/array.h"
+#include "frame/layout.h"
 
 namespace laconic::frame {
 
@@ -17,9 +18,6 @@ using MutBytes = CodecMutBytes;
 
 /// Values in a chunk, the unit of random access and pipelining (the last one of a frame may be shorter).
 inline constexpr std::size_t chunk_values = 2048;
-
-/// Fixed-size head of every frame; enough to size a receive buffer.
-inline constexpr std::size_t header_bytes = 48;
 
 struct Header {
   Grid grid;  ///< of a rate codec: see rate_grid()

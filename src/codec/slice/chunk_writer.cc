@@ -218,14 +218,6 @@ class ExactValues {
   std::array<std::size_t, chunk_blocks> first_{};
 };
 
-/// Blocks that stand for the chunk when its predictor is chosen: four for the mean, and two whose cost is estimated (a
-/// group of eight values takes about as many bytes as its widest residual has bits).
-constexpr std::array<int, 4> mean_blocks = {4, 12, 20, 28};
-constexpr std::array<int, 2> cost_blocks = {4, 20};
-
-/// More exceptions than this, and the block is stored losslessly as a whole.
-constexpr int max_listed = 16;
-
 void pad_exact(Buffer& b) { b.resize(pad4(b.size())); }
 
 void append_element(Buffer& b, std::uint64_t bits, int bytes) {
@@ -325,8 +317,8 @@ void hold_marked(Chunk<I>& c) {
 template <class I>
 I sampled_mean(const I* q) {
   I sum = 0;
-  for (const int b : mean_blocks)
-    for (int i = 0; i < block_values; ++i) sum = wrap_add(sum, q[b * block_values + i]);
+  for (int k = 0; k < 4; ++k)
+    for (int i = 0; i < block_values; ++i) sum = wrap_add(sum, q[sampled_block(k) * block_values + i]);
   return static_cast<I>(wrap_add(sum, I{128}) >> 8);
 }
 
@@ -335,7 +327,7 @@ Choice<I> choose_predictor(const I* q, bool allow_second) {
   const I mean = sampled_mean(q);
   std::array<int, 3> cost{};
   for (std::size_t p = 0; p < 3; ++p)
-    for (const int b : cost_blocks)
+    for (const int b : {sampled_block(0), sampled_block(2)})
       for (int g = 0; g < block_values; g += 8) {
         Unsigned<I> any = 0;
         for (int i = 0; i < 8; ++i)

@@ -114,15 +114,23 @@ struct Entry {
   [[nodiscard]] constexpr int sparse() const { return w - d + (marked() ? 1 : 0); }
 };
 
-/// How many of w planes are stored densely, given nz[r] = non-zero bytes of plane r: the longest run from the bottom
-/// with at least 7 of 8, unless that leaves more sparse planes than a code can count (6): then 0 or w - 6.
+/// How many of w planes are stored densely, when `run` planes from the bottom have at least 7 non-zero bytes of 8:
+/// those, unless that leaves more sparse planes than a code can count (6): then 0 or w - 6.
+constexpr int dense_planes_after(int w, int run) { return w - run <= 6 ? run : 2 * run < w ? 0 : w - 6; }
+/// The same, given nz(r) = non-zero bytes of plane r.
 template <class NonZero>
 constexpr int dense_planes(int w, NonZero nz) {
-  int d = 0;
-  while (d < w && nz(d) >= 7) ++d;
-  if (w - d > 6) d = 2 * d < w ? 0 : w - 6;
-  return d;
+  int run = 0;
+  while (run < w && nz(run) >= 7) ++run;
+  return dense_planes_after(w, run);
 }
+
+/// Blocks that stand for the chunk when its predictor is chosen: four for the mean, k = 0..3, of which the first and
+/// the third also for the cost (a group of eight values takes about as many bytes as its widest residual has bits).
+constexpr int sampled_block(int k) { return 4 + 8 * k; }
+
+/// More exceptions than this, and a block of an operand is stored losslessly as a whole.
+inline constexpr int max_listed = 16;
 
 /// Marks are coded as a plane of their transitions, which has few non-zero bytes (coast lines are long runs).
 constexpr std::uint64_t mark_plane(std::uint64_t marks) { return marks ^ marks << 1; }

@@ -1,0 +1,229 @@
+// Speed of the codec on the device as a fraction of a device-to-device copy of the same run.
+//   gpu_codec_bench MIB BOUND field.f32...     one line of JSON a field and type (f32, f64), fields tiled to MIB
+// Times are medians of 9 by events, after 2 that do not count; GB/s are of original bytes (add, sum: of one operand).
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "codec/slice/slice.h"
+#include "core/error.h"
+#include "frame/frame.h"
+#include "gpu/codec.h"
+
+namespace {
+
+using namespace laconic;  // NOLINT(google-build-using-namespace)
+
+void must(cudaError_t e) {
+  if (e == cudaSuccess) return;
+  std::fprintf(stderr, "gpu_codec_bench: %s\n", cudaGetErrorString(e));
+  std::exit(2);
+}
+
+std::uint8_t* device_bytes(std::size_t n) {
+  void* p = nullptr;
+  must(cudaMalloc(&p, n + 256));
+  return static_cast<std::uint8_t*>(p);
+}
+
+/// Milliseconds that work takes on the default stream.
+template <class F>
+double median_ms(F work) {
+  cudaEvent_t begin = nullptr;
+  cudaEvent_t end = nullptr;
+  must(cudaEventCreate(&begin));
+  must(cudaEventCreate(&end));
+  std::vector<float> ms;
+  for (int i = 0; i < 11; ++i) {
+    must(cudaEventRecord(begin));
+    work();
+    must(cudaEventRecord(end));
+    must(cudaEventSynchronize(end));
+    float t = 0;
+    must(cudaEventElapsedTime(&t, begin, end));
+    if (i >= 2) ms.push_back(t);
+  }
+  std::nth_element(ms.begin(), ms.begin() + 4, ms.end());
+  must(cudaEventDestroy(begin));
+  must(cudaEventDestroy(end));
+  return ms[4];
+}
+
+template <class T>
+std::vector<T> tiled_field(const std::string& file, std::size_t count) {
+  std::ifstream in(file, std::ios::binary);
+  std::vector<float> field;
+  for (float v = 0; in.read(reinterpret_cast<char*>(&v), sizeof v);) field.push_back(v);
+  if (field.empty()) throw Error(Code::io, file + ": no elements");
+  std::vector<T> x(count);
+  for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<T>(field[i % field.size()]);
+  return x;
+}
+
+template <class T>
+struct Range {
+  T low = 0, high = 0;
+};
+template <class T>
+Range<T> finite_range(const std::vector<T>& x) {
+  Range<T> r;
+  bool any = false;
+  for (const T v : x) {
+    if (!(std::abs(v) < T(1e18))) continue;  // fill values
+    r.low = any ? std::min(r.low, v) : v;
+    r.high = any ? std::max(r.high, v) : v;
+    any = true;
+  }
+  return r;
+}
+
+/// Memory and settings of one field's measurements.
+template <class T>
+class Bench {
+ public:
+  Bench(DType dtype, std::vector<T> x, double relative)
+      : dtype_(dtype), x_(std::move(x)), count_(x_.size()), bytes_(count_ * sizeof(T)) {
+    const Range<T> r = finite_range(x_);
+    const double largest = std::max(std::abs(static_cast<double>(r.low)), std::abs(static_cast<double>(r.high)));
+    grid_ = make_grid(dtype, relative * (static_cast<double>(r.high) - static_cast<double>(r.low)), largest);
+    for (auto& a : arrays_) a = device_bytes(bytes_);
+    for (auto& f : frames_) f = device_bytes(frame::capacity(dtype, count_));
+    sum_capacity_ = 2 * frame::capacity(dtype, count_);
+    sum_ = device_bytes(sum_capacity_);
+    slots_ = device_bytes(slice::chunks_of(count_) * gpu::slot_capacity(dtype));
+    sizes_ = device_bytes(2 * slice::chunks_of(count_));
+    work_bytes_ = gpu::sum_workspace(dtype, count_, 4);
+    work_ = device_bytes(work_bytes_);
+    report_ = device_bytes(sizeof(gpu::Report));
+    must(cudaMemcpy(arrays_[0], x_.data(), bytes_, cudaMemcpyHostToDevice));
+  }
+  ~Bench() {
+    for (auto* p :
+         {arrays_[0], arrays_[1], frames_[0], frames_[1], frames_[2], frames_[3], sum_, slots_, sizes_, work_, report_})
+      cudaFree(p);
+  }
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  void run(const std::string& name) {
+    const double copy =
+        median_ms([&] { must(cudaMemcpyAsync(arrays_[1], arrays_[0], bytes_, cudaMemcpyDeviceToDevice)); });
+    const double encode = median_ms([&] { encode_frame(0); });
+    const std::uint64_t size = report("encode").bytes;
+    const double bare = median_ms([&] { encode_frame(0, false); });
+    encode_frame(0);
+    const double slots = median_ms([&] {
+      gpu::encode(array(0), grid_,
+                  gpu::SlotsOut{slots_, reinterpret_cast<std::uint16_t*>(sizes_), gpu::slot_capacity(dtype_)},
+                  as_report(), nullptr);
+    });
+    report("slots");
+    const double decode = median_ms([&] {
+      gpu::decode(frame(0), MutArray{arrays_[1], count_, dtype_}, workspace(), as_report(), nullptr);
+    });
+    report("decode");
+    const std::size_t violations = count_violations();
+    make_other_frames();
+    const double add = median_ms([&] { add_frames(2); });
+    report("add");
+    const double sum4 = median_ms([&] { add_frames(4); });
+    report("sum of 4");
+    const double fused = median_ms([&] {
+      const gpu::FrameIn in = frame(0);
+      gpu::encode_sum(array(0), {&in, 1}, {sum_, sum_capacity_}, workspace(), as_report(), nullptr);
+    });
+    report("encode_sum");
+    const auto speed = [&](double ms) { return static_cast<double>(bytes_) / ms / 1e6; };
+    std::printf(
+        "{\"field\":\"%s\",\"dtype\":\"%s\",\"mib\":%zu,\"ratio\":%.3f,\"violations\":%zu,\"copy_gbs\":%.0f,"
+        "\"gbs\":{\"encode\":%.0f,\"encode_without_checksum\":%.0f,\"slots\":%.0f,\"decode\":%.0f,\"add\":%.0f,"
+        "\"sum4\":%.0f,\"encode_add\":%.0f},\"of_copy\":{\"encode\":%.3f,\"encode_without_checksum\":%.3f,"
+        "\"slots\":%.3f,\"decode\":%.3f,\"add\":%.3f,\"sum4\":%.3f,\"encode_add\":%.3f}}\n",
+        name.c_str(), std::string(name_of(dtype_)).c_str(), bytes_ >> 20,
+        static_cast<double>(bytes_) / static_cast<double>(size), violations, speed(copy), speed(encode), speed(bare),
+        speed(slots), speed(decode), speed(add), speed(sum4), speed(fused), copy / encode, copy / bare, copy / slots,
+        copy / decode, copy / add, copy / sum4, copy / fused);
+    std::fflush(stdout);
+  }
+
+ private:
+  [[nodiscard]] ConstArray array(int i) const { return {arrays_[i], count_, dtype_}; }
+  [[nodiscard]] gpu::FrameIn frame(int i) const { return {frames_[i], frame::capacity(dtype_, count_), grid_, 1}; }
+  [[nodiscard]] gpu::Workspace workspace() const { return {work_, work_bytes_}; }
+  [[nodiscard]] gpu::Report* as_report() const { return reinterpret_cast<gpu::Report*>(report_); }
+
+  void encode_frame(int to, bool checksum = true) {
+    gpu::encode(array(to == 0 ? 0 : 1), grid_, gpu::FrameOut{frames_[to], frame::capacity(dtype_, count_), checksum},
+                workspace(), as_report(), nullptr);
+  }
+  gpu::Report report(const char* what) {
+    gpu::Report r;
+    must(cudaMemcpy(&r, report_, sizeof r, cudaMemcpyDeviceToHost));
+    if (r.faults == 0) return r;
+    std::fprintf(stderr, "gpu_codec_bench: %s: faults %u\n", what, r.faults);
+    std::exit(2);
+  }
+  /// Decoded elements that break the bound.
+  std::size_t count_violations() {
+    std::vector<T> y(count_);
+    must(cudaMemcpy(y.data(), arrays_[1], bytes_, cudaMemcpyDeviceToHost));
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < count_; ++i)
+      if (x_[i] != y[i] && !(std::abs(static_cast<double>(x_[i]) - static_cast<double>(y[i])) <= grid_.bound)) ++n;
+    return n;
+  }
+  /// The other operands are the same field, begun elsewhere.
+  void make_other_frames() {
+    for (int k = 1; k < 4; ++k) {
+      const std::size_t shift = static_cast<std::size_t>(k) * 77773 % count_ * sizeof(T);
+      must(cudaMemcpy(arrays_[1], arrays_[0] + shift, bytes_ - shift, cudaMemcpyDeviceToDevice));
+      must(cudaMemcpy(arrays_[1] + bytes_ - shift, arrays_[0], shift, cudaMemcpyDeviceToDevice));
+      encode_frame(k);
+      report("encode of another operand");
+    }
+  }
+  void add_frames(int n) {
+    const gpu::FrameIn in[4] = {frame(0), frame(1), frame(2), frame(3)};
+    gpu::sum({in, static_cast<std::size_t>(n)}, count_, {sum_, sum_capacity_}, workspace(), as_report(), nullptr);
+  }
+
+  DType dtype_;
+  std::vector<T> x_;
+  std::size_t count_;
+  std::size_t bytes_;
+  Grid grid_;
+  std::uint8_t* arrays_[2] = {};
+  std::uint8_t* frames_[4] = {};
+  std::uint8_t *sum_ = nullptr, *slots_ = nullptr, *sizes_ = nullptr, *work_ = nullptr, *report_ = nullptr;
+  std::size_t sum_capacity_ = 0;
+  std::size_t work_bytes_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) {
+    std::fprintf(stderr, "usage: gpu_codec_bench MIB BOUND field.f32...   (BOUND relative to the range, e.g. 1e-3)\n");
+    return 2;
+  }
+  try {
+    const std::size_t bytes = std::strtoull(argv[1], nullptr, 10) << 20;
+    const double bound = std::strtod(argv[2], nullptr);
+    for (int i = 3; i < argc; ++i) {
+      const std::string file = argv[i];
+      const std::string name = file.substr(file.rfind('/') + 1);
+      Bench<float>(DType::f32, tiled_field<float>(file, bytes / 4), bound).run(name);
+      Bench<double>(DType::f64, tiled_field<double>(file, bytes / 8), bound).run(name);
+    }
+  } catch (const Error& e) {
+    std::fprintf(stderr, "gpu_codec_bench: %s\n", e.what());
+    return 2;
+  }
+  return 0;
+}

@@ -1,0 +1,33 @@
+# Finds CUDA for the GPU code. Sets LACONIC_HAVE_CUDA; then the language CUDA and CUDA::cudart_static are there.
+set(LACONIC_HAVE_CUDA OFF)
+if(LACONIC_CUDA)
+  # nvcc is often installed beside the search path.
+  if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+    find_program(LACONIC_NVCC NAMES nvcc PATHS /usr/local/cuda/bin DOC "NVIDIA's CUDA compiler")
+    if(LACONIC_NVCC)
+      set(ENV{CUDACXX} "${LACONIC_NVCC}")
+    endif()
+  endif()
+  # A C++ compiler that nvcc refuses must not stop the build of everything else: this looks in a project of its own.
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    # Machine code for A100 and H100 / H200, and PTX that drivers compile for what comes later.
+    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+      set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
+    endif()
+    enable_language(CUDA)
+    find_package(CUDAToolkit REQUIRED)
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc 13 can
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+      set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+    endif()
+    set(CMAKE_CUDA_STANDARD 20)
+    set(LACONIC_HAVE_CUDA ON)
+    message(STATUS "CUDA: ${CMAKE_CUDA_COMPILER_VERSION} (${CMAKE_CUDA_COMPILER})")
+  elseif(LACONIC_CUDA STREQUAL AUTO)
+    message(STATUS "CUDA: none that works, the GPU code is left out")
+  else()
+    message(FATAL_ERROR "LACONIC_CUDA=${LACONIC_CUDA}, but no CUDA compiler works: install the CUDA toolkit, or set CUDACXX")
+  endif()
+endif()

@@ -1,0 +1,166 @@
+// One chunk's bytes -> elements, by one warp: the fast way, and the way that can do everything. Source: ours.
+#pragma once
+
+#include "gpu/encode_chunk.h"
+#include "gpu/fast_read.h"
+#include "gpu/rare_read.h"
+#include "gpu/source.h"
+
+#if defined(__CUDACC__)
+#include <cuda_pipeline.h>
+#endif
+
+namespace laconic::gpu::LACONIC_GPU_SIDE {
+
+LACONIC_GPU_FN void copy_unit_ahead(std::uint8_t* to, const std::uint8_t* from) {
+#if defined(__CUDA_ARCH__)
+  __pipeline_memcpy_async(to, from, 16);
+#else
+  std::memcpy(to, from, 16);
+#endif
+}
+
+/// Copies a chunk to the region; null where it is too large for that.
+LACONIC_GPU_FN const std::uint8_t* fetch_chunk(const Warp& w, const ChunkIn& in, std::uint8_t* region,
+                                               std::uint32_t room) {
+  const auto before = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(in.data) & 15);
+  if (in.size > room - 32 - fast_read_slack) return nullptr;
+  const std::uint8_t* from = in.data - before;
+  w.each([&](int l) {
+    LACONIC_GPU_KEEP_LOOP
+    for (std::uint32_t i = 16 * static_cast<std::uint32_t>(l); i < before + in.size; i += 16 * warp_lanes) {
+      if (in.limit - from >= i + 16) {
+        copy_unit_ahead(region + i, from + i);
+      } else {
+        for (std::uint32_t k = i; k < i + 16 && from + k < in.data + in.size; k += 4)
+          store32(region + k, load32(from + k));
+      }
+    }
+#if defined(__CUDA_ARCH__)
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+#endif
+  });
+  return region + before;
+}
+
+/// An element that is stored exactly, or its quotient.
+template <class T>
+LACONIC_GPU_FN typename T::Bits divided(const Params& p, typename T::Bits e) {
+  return p.divisor == 1 ? e : bits_of_odd<T>(static_cast<double>(T::real(e)) / p.divisor);
+}
+
+template <class T>
+LACONIC_GPU_FN typename T::Bits value_of_terms(const Params& p, Terms& terms) {
+  if (p.divisor != 1) return bits_of_odd<T>(terms.to_double() / p.divisor);
+  if constexpr (is_double<T>) return T::bits(terms.to_double());
+  return bits_of_odd<T>(terms.to_odd());
+}
+
+template <class T, class R>
+LACONIC_GPU_FN void store_values(const Warp& w, const Params& p, const Rows<R>& rows, typename T::Bits* y, int count) {
+  if constexpr (!is_double<T>) {
+    if (p.narrow_value) {
+      const float step = p.step32;
+      return store_chunk<T>(w, rows, y, count, [step](R q, int) {
+        return T::bits(static_cast<float>(static_cast<std::int32_t>(q)) * step);
+      });
+    }
+  }
+  const double step = p.value_step;
+  store_chunk<T>(w, rows, y, count, [step](R q, int) {
+    if constexpr (is_double<T>) {
+      return T::bits(static_cast<double>(q) * step);
+    } else {
+      return T::bits(static_cast<float>(static_cast<double>(q) * step));
+    }
+  });
+}
+
+/// The fast way: 32-bit integers, coded without entries, or constant. False: not such a chunk; y is unspecified.
+template <class T>
+LACONIC_GPU_FN bool decode_fast(const Warp& w, const Params& p, const ChunkIn& in, int count, std::uint8_t* region,
+                                typename T::Bits* y) {
+  using I = std::int32_t;
+  const std::uint8_t* bytes = fetch_chunk(w, in, region, region_bytes<I>);
+  if (bytes == nullptr) return false;
+  const Rows<I> rows(region);
+  Start start;
+  PerLane<std::uint64_t> marks;
+  FastRead read = FastRead::rare;
+  {
+    PerLane<Planes<1>> planes;
+    read = read_planes(w, bytes, in.size, p.shape, start, planes, marks);
+    if (read == FastRead::done) rows_of_planes(w, planes, start.word.predictor, static_cast<I>(start.base), rows);
+  }
+  if (read == FastRead::too_wide) {
+    PerLane<Planes<2>> planes;
+    read = read_planes(w, bytes, in.size, p.shape, start, planes, marks);
+    if (read == FastRead::done) rows_of_planes(w, planes, start.word.predictor, static_cast<I>(start.base), rows);
+  }
+  if (read != FastRead::done) {
+    if (in.size > 8 || start.word.kind != Kind::constant || in.size != 4U + (start.word.long_base ? 4U : 0U))
+      return false;
+    w.each([&](int l) {
+      const auto q = static_cast<I>(start.base);
+      LACONIC_GPU_UNROLL
+      for (int u = 0; u < Rows<I>::units; ++u) rows.unit(l, u) = {{q, q, q, q}};
+    });
+  }
+  if (w.any([&](int l) { return (marks[l] & ~elements_of_block(count, l)) != 0; })) return false;
+  store_values<T>(w, p, rows, y, count);
+  if (!w.any([&](int l) { return marks[l] != 0; })) return true;
+  if (p.shape.sum || p.divisor != 1) return false;
+  w.each([&](int l) {
+    for (std::uint64_t m = marks[l]; m != 0; m &= m - 1)
+      y[block_values * l + std::countr_zero(m)] = static_cast<typename T::Bits>(start.fill);
+  });
+  return true;
+}
+
+enum class Decoded { done, corrupt, too_many_terms };
+
+/// Any chunk.
+template <class T, class R>
+LACONIC_GPU_RARE Decoded decode_any(const Warp& w, const Params& p, const ChunkIn& in, int count, std::uint8_t* region,
+                                    typename T::Bits* y) {
+  const Rows<R> rows(region);
+  OperandStart start;
+  PerLane<OperandBlock> parts;
+  if (!read_any_chunk<T, R, R>(w, in.data, in.size, p.shape, count, rows, start, parts)) return Decoded::corrupt;
+  if (p.shape.exact_only) {
+    store_chunk<T>(w, rows, y, count, [](R q, int) {
+      return static_cast<typename T::Bits>(slice::order_unmap(q, sizeof(typename T::Bits)));
+    });
+    return Decoded::done;
+  }
+  store_values<T>(w, p, rows, y, count);
+  const bool failed = w.any([&](int l) {
+    // A block of terms needs its row no more: it serves as the memory of an expansion.
+    Terms terms(reinterpret_cast<double*>(region + l * (block_values * sizeof(R))), 1);
+    for (std::uint64_t m = parts[l].stored; m != 0; m &= m - 1) {
+      const int i = std::countr_zero(m);
+      typename T::Bits& to = y[block_values * l + i];
+      if (!p.shape.sum) {
+        to = divided<T>(p, stored_element<T>(start, parts[l], i, rows.at(l, i)));
+        continue;
+      }
+      terms.clear();
+      stored_terms(start, parts[l], i, terms);
+      to = value_of_terms<T>(p, terms);
+    }
+    return terms.overflown();
+  });
+  return failed ? Decoded::too_many_terms : Decoded::done;
+}
+
+template <class T, class R>
+LACONIC_GPU_FN Decoded decode_chunk(const Warp& w, const Params& p, const ChunkIn& in, int count, std::uint8_t* region,
+                                    typename T::Bits* y) {
+  if constexpr (sizeof(R) == 4) {
+    if (!p.shape.exact_only && decode_fast<T>(w, p, in, count, region, y)) return Decoded::done;
+  }
+  return decode_any<T, R>(w, p, in, count, region, y);
+}
+
+}  // namespace laconic::gpu::LACONIC_GPU_SIDE

@@ -1,0 +1,280 @@
+// Elements of the four float types: their arithmetic, the grid point of one (docs/format.md, sections 5 and 8), and the
+// way of a chunk's elements from and to memory. Source: ours; the definition is codec/slice/reference.cc.
+#pragma once
+
+#include <cmath>
+
+#include "core/half.h"
+#include "gpu/rows.h"
+
+#if defined(__CUDACC__)
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#endif
+
+namespace laconic::gpu::LACONIC_GPU_SIDE {
+
+/// An element type: its bits, the arithmetic that its values are computed in, conversions (narrowing rounds to
+/// nearest).
+struct F32 {
+  using Bits = std::uint32_t;
+  using Real = float;
+  LACONIC_GPU_FN static Real real(Bits b) { return std::bit_cast<float>(b); }
+  LACONIC_GPU_FN static Bits bits(Real v) { return std::bit_cast<std::uint32_t>(v); }
+};
+struct F64 {
+  using Bits = std::uint64_t;
+  using Real = double;
+  LACONIC_GPU_FN static Real real(Bits b) { return std::bit_cast<double>(b); }
+  LACONIC_GPU_FN static Bits bits(Real v) { return std::bit_cast<std::uint64_t>(v); }
+};
+struct F16 {
+  using Bits = std::uint16_t;
+  using Real = float;
+  LACONIC_GPU_FN static Real real(Bits b) {
+#if defined(__CUDA_ARCH__)
+    return __half2float(__ushort_as_half(b));
+#else
+    return f32_of_f16(b);
+#endif
+  }
+  LACONIC_GPU_FN static Bits bits(Real v) {
+#if defined(__CUDA_ARCH__)
+    if (v == v) return __half_as_ushort(__float2half_rn(v));
+#endif
+    return f16_of_f32(v);  // keeps a NaN's payload, which the instruction does not
+  }
+};
+struct BF16 {
+  using Bits = std::uint16_t;
+  using Real = float;
+  LACONIC_GPU_FN static Real real(Bits b) { return f32_of_bf16(b); }
+  LACONIC_GPU_FN static Bits bits(Real v) {
+#if defined(__CUDA_ARCH__)
+    if (v == v) return __bfloat16_as_ushort(__float2bfloat16_rn(v));
+#endif
+    return bf16_of_f32(v);
+  }
+};
+
+template <class T>
+inline constexpr bool is_double = std::is_same_v<T, F64>;
+
+/// Finds grid points. The sum x * inverse + centre lies in a binade whose numbers are integers; so its bits, less those
+/// of the binade's first number, are the integer, and one unsigned comparison finds all that leave the grid.
+template <class T>
+struct Quantiser {
+  using Real = typename T::Real;
+  using Pattern = std::conditional_t<is_double<T>, std::uint64_t, std::uint32_t>;
+  static constexpr Pattern first = is_double<T> ? static_cast<Pattern>(0x4330000000000000U) : Pattern{0x4B000000U};
+
+  Real inverse, centre, step, bound;
+  Pattern half;
+
+  LACONIC_GPU_FN explicit Quantiser(const Params& p)
+      : inverse(is_double<T> ? static_cast<Real>(p.inverse64) : static_cast<Real>(p.inverse32)),
+        step(is_double<T> ? static_cast<Real>(p.grid.step) : static_cast<Real>(p.step32)),
+        bound(is_double<T> ? static_cast<Real>(p.grid.bound) : static_cast<Real>(p.bound32)),
+        half(Pattern{1} << p.grid.qbits) {
+    centre = std::bit_cast<Real>(static_cast<Pattern>(first + half));
+  }
+
+  /// Whether x is on the grid; then q is its integer.
+  template <class I>
+  LACONIC_GPU_FN bool operator()(typename T::Bits element, I& q) const {
+    const Real x = T::real(element);
+    const Real t = std::fma(x, inverse, centre);
+    const auto u = static_cast<Pattern>(std::bit_cast<Pattern>(t) - first);
+    const Real value = T::real(T::bits((t - centre) * step));
+    q = static_cast<I>(u - half);
+    return u < 2 * half && std::abs(x - value) <= bound;
+  }
+};
+
+/// The element that stands for q: what the encoder checks with, and what decoders give.
+template <class T>
+LACONIC_GPU_FN typename T::Bits value_of(const Params& p, std::int64_t q) {
+  if constexpr (is_double<T>) {
+    return T::bits(static_cast<double>(q) * p.value_step);
+  } else {
+    if (p.narrow_value) return T::bits(static_cast<float>(static_cast<std::int32_t>(q)) * p.step32);
+    return T::bits(static_cast<float>(static_cast<double>(q) * p.value_step));
+  }
+}
+
+/// How many elements a 16-byte unit of memory holds.
+template <class T>
+inline constexpr int unit_elements = 16 / static_cast<int>(sizeof(typename T::Bits));
+
+template <class T>
+struct alignas(16) ElementUnit {
+  typename T::Bits v[unit_elements<T>];
+};
+
+LACONIC_GPU_FN bool is_aligned16(const void* p) { return (reinterpret_cast<std::uintptr_t>(p) & 15) == 0; }
+
+/// 16 bytes that nobody will read again.
+template <class T>
+LACONIC_GPU_FN ElementUnit<T> load_once(const ElementUnit<T>* p) {
+#if defined(__CUDA_ARCH__)
+  return std::bit_cast<ElementUnit<T>>(__ldcs(reinterpret_cast<const uint4*>(p)));
+#else
+  return *p;
+#endif
+}
+template <class T>
+LACONIC_GPU_FN void store_once(ElementUnit<T>* p, const ElementUnit<T>& v) {
+#if defined(__CUDA_ARCH__)
+  __stcs(reinterpret_cast<uint4*>(p), std::bit_cast<uint4>(v));
+#else
+  *p = v;
+#endif
+}
+
+/// Integers n of consecutive positions from `position` on, n a power of 2 that divides it, between rows and registers.
+template <int n, class R>
+LACONIC_GPU_FN void put_run(const Rows<R>& rows, int position, const R* q) {
+  const int row = position / block_values;
+  const int i = position % block_values;
+  if constexpr (n >= Unit<R>::size) {
+    LACONIC_GPU_UNROLL
+    for (int u = 0; u < n / Unit<R>::size; ++u) {
+      Unit<R> out;
+      LACONIC_GPU_UNROLL
+      for (int e = 0; e < Unit<R>::size; ++e) out.v[e] = q[u * Unit<R>::size + e];
+      rows.unit(row, i / Unit<R>::size + u) = out;
+    }
+  } else {
+    LACONIC_GPU_UNROLL
+    for (int e = 0; e < n; ++e) rows.at(row, i + e) = q[e];
+  }
+}
+template <int n, class R>
+LACONIC_GPU_FN void get_run(const Rows<R>& rows, int position, R* q) {
+  const int row = position / block_values;
+  const int i = position % block_values;
+  if constexpr (n >= Unit<R>::size) {
+    LACONIC_GPU_UNROLL
+    for (int u = 0; u < n / Unit<R>::size; ++u) {
+      const Unit<R> in = rows.unit(row, i / Unit<R>::size + u);
+      LACONIC_GPU_UNROLL
+      for (int e = 0; e < Unit<R>::size; ++e) q[u * Unit<R>::size + e] = in.v[e];
+    }
+  } else {
+    LACONIC_GPU_UNROLL
+    for (int e = 0; e < n; ++e) q[e] = rows.at(row, i + e);
+  }
+}
+
+/// Turns the elements of a whole, aligned chunk into integers: f(element, q) says whether it has one.
+template <class T, class R, class F>
+LACONIC_GPU_FN bool load_whole_chunk(const Warp& w, const typename T::Bits* x, const Rows<R>& rows, F f) {
+  constexpr int n = unit_elements<T>;
+  constexpr int steps = chunk_values / n / warp_lanes;
+  constexpr int ahead = 4;  // loads under way at once
+  const auto* units = reinterpret_cast<const ElementUnit<T>*>(x);
+  PerLane<bool> all;
+  w.each([&](int l) {
+    bool ok = true;
+    LACONIC_GPU_KEEP_LOOP
+    for (int s = 0; s < steps; s += ahead) {
+      ElementUnit<T> in[ahead];
+      LACONIC_GPU_UNROLL
+      for (int a = 0; a < ahead; ++a) in[a] = load_once<T>(units + (s + a) * warp_lanes + l);
+      LACONIC_GPU_UNROLL
+      for (int a = 0; a < ahead; ++a) {
+        R q[n];
+        LACONIC_GPU_UNROLL
+        for (int e = 0; e < n; ++e) ok &= f(in[a].v[e], q[e]);
+        put_run<n>(rows, ((s + a) * warp_lanes + l) * n, q);
+      }
+    }
+    all[l] = ok;
+  });
+  return !w.any([&](int l) { return !all[l]; });
+}
+
+/// The same for any chunk, element by element; positions behind the last element get 0.
+template <class T, class R, class F>
+LACONIC_GPU_FN bool load_part_chunk(const Warp& w, const typename T::Bits* x, int count, const Rows<R>& rows, F f) {
+  PerLane<bool> all;
+  w.each([&](int l) {
+    bool ok = true;
+    LACONIC_GPU_KEEP_LOOP
+    for (int i = l; i < chunk_values; i += warp_lanes) {
+      R q = 0;
+      if (i < count) ok &= f(x[i], q);
+      rows[i] = q;
+    }
+    all[l] = ok;
+  });
+  return !w.any([&](int l) { return !all[l]; });
+}
+
+/// Elements -> integers on the grid. False: some are not on it; what their positions hold is unspecified. So is what
+/// lies behind the last element of a short chunk.
+template <class T, class R>
+LACONIC_GPU_FN bool quantise_chunk(const Warp& w, const Params& p, const typename T::Bits* x, int count,
+                                   const Rows<R>& rows) {
+  const Quantiser<T> quantise(p);
+  const auto f = [&](typename T::Bits e, R& q) { return quantise(e, q); };
+  if (count == chunk_values && is_aligned16(x)) return load_whole_chunk<T>(w, x, rows, f);
+  return load_part_chunk<T>(w, x, count, rows, f);
+}
+
+/// Elements -> integers in the order of the values, for lossless frames.
+template <class T, class R>
+LACONIC_GPU_FN void order_chunk(const Warp& w, const typename T::Bits* x, int count, const Rows<R>& rows) {
+  const auto f = [](typename T::Bits e, R& q) {
+    q = slice::order_map<R>(e, sizeof(e));
+    return true;
+  };
+  load_part_chunk<T>(w, x, count, rows, f);
+}
+
+/// Bit i of a lane: position i of its block holds an element that is not on the grid.
+template <class T>
+LACONIC_GPU_RARE PerLane<std::uint64_t> exceptions_of(const Warp& w, const Params& p, const typename T::Bits* x,
+                                                      int count) {
+  const Quantiser<T> quantise(p);
+  PerLane<std::uint64_t> marks;
+  LACONIC_GPU_KEEP_LOOP
+  for (int r = 0; r < chunk_values / warp_lanes; ++r) {
+    const std::uint32_t found = w.ballot([&](int l) {
+      const int i = r * warp_lanes + l;
+      std::int64_t q = 0;
+      return i < count && !quantise(x[i], q);
+    });
+    w.each([&](int l) {
+      if (l == r / 2) marks[l] |= std::uint64_t{found} << (32 * (r & 1));
+    });
+  }
+  return marks;
+}
+
+/// Integers -> elements, f(q, position) gives one, for all of a whole, aligned chunk or the first count of any.
+template <class T, class R, class F>
+LACONIC_GPU_FN void store_chunk(const Warp& w, const Rows<R>& rows, typename T::Bits* y, int count, F f) {
+  constexpr int n = unit_elements<T>;
+  if (count == chunk_values && is_aligned16(y)) {
+    w.each([&](int l) {
+      LACONIC_GPU_UNROLL
+      for (int s = 0; s < chunk_values / n / warp_lanes; ++s) {
+        const int position = (s * warp_lanes + l) * n;
+        R q[n];
+        get_run<n>(rows, position, q);
+        ElementUnit<T> out;
+        LACONIC_GPU_UNROLL
+        for (int e = 0; e < n; ++e) out.v[e] = f(q[e], position + e);
+        store_once<T>(reinterpret_cast<ElementUnit<T>*>(y + position), out);
+      }
+    });
+    return;
+  }
+  w.each([&](int l) {
+    LACONIC_GPU_KEEP_LOOP
+    for (int i = l; i < count; i += warp_lanes) y[i] = f(rows[i], i);
+  });
+}
+
+}  // namespace laconic::gpu::LACONIC_GPU_SIDE

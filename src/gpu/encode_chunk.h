@@ -1,0 +1,131 @@
+// One chunk of an array -> bytes, by one warp: the fast way, and the way that can do everything. Source: ours.
+#pragma once
+
+#include "gpu/fast_write.h"
+#include "gpu/held.h"
+#include "gpu/rare_write.h"
+
+namespace laconic::gpu::LACONIC_GPU_SIDE {
+
+/// Shared memory of a warp: rows, or a chunk's bytes in their place.
+template <class R>
+inline constexpr std::uint32_t region_bytes = Rows<R>::bytes + 256;
+
+/// What has become of a chunk so far.
+struct Made {
+  enum class As : std::uint32_t {
+    bytes,   ///< lies in the warp's region
+    again,   ///< is to be written by the way that can do everything
+    raw,     ///< the elements are to be copied
+    failed,  ///< see `fault`
+  };
+  As as = As::failed;
+  std::uint32_t bytes = 0;
+};
+
+/// One value for all exceptions of an array's chunk. False: they have several, or the whole chunk is exceptions.
+template <class T>
+LACONIC_GPU_FN bool single_fill(const Warp& w, const Params& p, const typename T::Bits* x, int count, Fill& fill) {
+  fill.marks = exceptions_of<T>(w, p, x, count);
+  fill.blocks = w.ballot([&](int l) { return fill.marks[l] != 0; });
+  fill.any = fill.blocks != 0;
+  if (!fill.any) return true;
+  PerLane<std::uint64_t> first;
+  w.each([&](int l) {
+    if (fill.marks[l] != 0) first[l] = x[block_values * l + std::countr_zero(fill.marks[l])];
+  });
+  fill.value = w.from(first, std::countr_zero(fill.blocks));
+  if (!w.any([&](int l) { return fill.marks[l] != elements_of_block(count, l); })) return false;
+  return !w.any([&](int l) {
+    bool other = false;
+    for (std::uint64_t m = fill.marks[l]; m != 0; m &= m - 1)
+      other = other || x[block_values * l + std::countr_zero(m)] != static_cast<typename T::Bits>(fill.value);
+    return other;
+  });
+}
+
+/// Rows of integers, held -> bytes in the region that the rows lie in.
+LACONIC_GPU_FN Made write_rows(const Warp& w, const Rows<std::int32_t>& rows, Choice<std::int32_t> choice,
+                               const Fill& fill, const ChunkShape& shape, std::uint32_t longest, std::uint8_t* region) {
+  const bool chained = choice.predictor != Predictor::none;
+  if (choice.predictor == Predictor::second) slopes_in_place(w, rows);
+  {
+    PerLane<Planes<1>> planes;
+    if (planes_of_rows(w, rows, chained, choice.base, planes)) {
+      const std::uint32_t n = write_planes(w, planes, choice, fill, shape, longest, region);
+      return n != 0 ? Made{Made::As::bytes, n} : Made{Made::As::raw, 0};
+    }
+  }
+  PerLane<Planes<2>> planes;
+  if (!planes_of_rows(w, rows, chained, choice.base, planes)) return {Made::As::again, 0};
+  const std::uint32_t n = write_planes(w, planes, choice, fill, shape, longest, region);
+  return n != 0 ? Made{Made::As::bytes, n} : Made{Made::As::raw, 0};
+}
+
+/// The fast way: integers of 32 bits, at most one value for all exceptions, residuals of at most 16 bits.
+template <class T>
+LACONIC_GPU_FN Made encode_fast(const Warp& w, const Params& p, const typename T::Bits* x, int count,
+                                std::uint8_t* region) {
+  const Rows<std::int32_t> rows(region);
+  Fill fill;
+  const bool clean = quantise_chunk<T>(w, p, x, count, rows);
+  if (!clean && !single_fill<T>(w, p, x, count, fill)) return {Made::As::again, 0};
+  if (fill.any || count < chunk_values) hold(w, rows, fill.marks, count);
+  const auto longest = 4 + pad4(static_cast<std::uint32_t>(count) * sizeof(typename T::Bits));
+  return write_rows(w, rows, choose_predictor<std::int32_t>(w, rows, true), fill, p.shape, longest, region);
+}
+
+/// Any chunk, straight to `out`, or only its size if that is null. Gives store_raw where raw is not longer.
+template <class T, class R>
+LACONIC_GPU_RARE std::uint32_t encode_any(const Warp& w, const Params& p, const typename T::Bits* x, int count,
+                                          std::uint8_t* region, std::uint8_t* out) {
+  const Rows<R> rows(region);
+  PerLane<std::uint64_t> marks;
+  if (p.shape.exact_only) {
+    order_chunk<T>(w, x, count, rows);
+  } else if (!quantise_chunk<T>(w, p, x, count, rows)) {
+    marks = exceptions_of<T>(w, p, x, count);
+  }
+  hold(w, rows, marks, count);
+  ElementsExact<T> exact{x};
+  return write_any_chunk<T, R>(w, rows, marks, count, p.shape, exact, nullptr, out);
+}
+
+/// First half of encoding: the chunk's size, and its bytes in the region where they fit there.
+template <class T, class R>
+LACONIC_GPU_FN Made make_encoded(const Warp& w, const Params& p, const typename T::Bits* x, int count,
+                                 std::uint8_t* region) {
+  Made made{Made::As::again, 0};
+  if constexpr (sizeof(R) == 4) {
+    if (!p.shape.exact_only) made = encode_fast<T>(w, p, x, count, region);
+  }
+  if (made.as == Made::As::again) {
+    made.bytes = encode_any<T, R>(w, p, x, count, region, nullptr);
+    if (made.bytes == store_raw) made.as = Made::As::raw;
+  }
+  if (made.as == Made::As::raw) made.bytes = pad4(4 + static_cast<std::uint32_t>(count) * sizeof(typename T::Bits));
+  return made;
+}
+
+/// Copies a chunk from the region to its place; 4-byte aligned.
+LACONIC_GPU_FN void copy_chunk(const Warp& w, const std::uint8_t* region, std::uint32_t bytes, std::uint8_t* out) {
+  w.each([&](int l) {
+    LACONIC_GPU_KEEP_LOOP
+    for (std::uint32_t i = 4 * static_cast<std::uint32_t>(l); i < bytes; i += 4 * warp_lanes)
+      store32(out + i, load32(region + i));
+  });
+}
+
+/// Second half: puts the chunk where it belongs.
+template <class T, class R>
+LACONIC_GPU_FN void place_encoded(const Warp& w, const Params& p, const typename T::Bits* x, int count,
+                                  std::uint8_t* region, const Made& made, std::uint8_t* out) {
+  if (made.as == Made::As::bytes) return copy_chunk(w, region, made.bytes, out);
+  if (made.as == Made::As::raw) {
+    write_raw_chunk<T>(w, x, count, out);
+    return;
+  }
+  encode_any<T, R>(w, p, x, count, region, out);
+}
+
+}  // namespace laconic::gpu::LACONIC_GPU_SIDE

@@ -1,0 +1,46 @@
+// Held values (docs/format.md, section 8): positions that are exceptions, or lie behind the last element, repeat the
+// integer before them. Source: ours; the definition is hold_marked() in codec/slice/chunk_writer.cc.
+#pragma once
+
+#include "gpu/rows.h"
+
+namespace laconic::gpu::LACONIC_GPU_SIDE {
+
+/// The positions of block b at which a chunk of `count` elements has one.
+LACONIC_GPU_FN std::uint64_t elements_of_block(int count, int b) {
+  const int n = count - b * block_values;
+  return n >= block_values ? ~std::uint64_t{0} : n <= 0 ? 0 : (std::uint64_t{1} << n) - 1;
+}
+
+template <class R>
+LACONIC_GPU_RARE void hold(const Warp& w, const Rows<R>& rows, const PerLane<std::uint64_t>& marks, int count) {
+  PerLane<std::uint64_t> good;
+  PerLane<R> first;
+  PerLane<R> last;
+  w.each([&](int l) {
+    good[l] = elements_of_block(count, l) & ~marks[l];
+    if (good[l] == 0) return;
+    first[l] = rows.at(l, std::countr_zero(good[l]));
+    last[l] = rows.at(l, 63 - std::countl_zero(good[l]));
+  });
+  const std::uint32_t lanes = w.ballot([&](int l) { return good[l] != 0; });
+  const R start = lanes != 0 ? w.from(first, std::countr_zero(lanes)) : R{0};
+  const PerLane<R> before = w.gather(last, [&](int l) {
+    const int source = last_below(lanes, l);
+    return source < 0 ? l : source;
+  });
+  w.each([&](int l) {
+    if (~good[l] == 0) return;
+    R held = last_below(lanes, l) < 0 ? start : before[l];
+    LACONIC_GPU_KEEP_LOOP
+    for (int i = 0; i < block_values; ++i) {
+      if ((good[l] >> i & 1) != 0) {
+        held = rows.at(l, i);
+      } else {
+        rows.at(l, i) = held;
+      }
+    }
+  });
+}
+
+}  // namespace laconic::gpu::LACONIC_GPU_SIDE

@@ -1,0 +1,69 @@
+// The kernels: thread blocks of tile_warps warps that run the operations of operations.h. Included by one file for each
+// element type, so that they compile side by side.
+#pragma once
+
+#include "gpu/kernels.h"
+#include "gpu/operations.h"
+
+namespace laconic::gpu::on_device {
+
+/// Operands of a sum, passed by value.
+struct Sources {
+  Source of[most_operands];
+};
+
+inline constexpr int block_threads = tile_warps * warp_lanes;
+
+/// Thread blocks that a multiprocessor is to hold: as many as shared memory admits, which leaves 80 registers a thread.
+template <class R>
+inline constexpr int resident_blocks = sizeof(R) == 4 ? 3 : 1;
+
+template <class R>
+__device__ __forceinline__ std::uint8_t* regions() {
+  extern __shared__ __align__(128) std::uint8_t shared_memory[];
+  return shared_memory;
+}
+
+template <class T, class R>
+__global__ void __launch_bounds__(block_threads, resident_blocks<R>)
+    encode_kernel(const __grid_constant__ Params p, const typename T::Bits* x, const __grid_constant__ Sink sink) {
+  __shared__ TileShared shared;
+  EncodeOp<T, R> op{p, x, {}};
+  if (sink.sizes != nullptr) {
+    run_slots(Tile(), blockIdx.x, op, sink, regions<R>(), region_bytes<R>);
+  } else {
+    run_tile(Tile(), blockIdx.x, op, sink, shared, regions<R>(), region_bytes<R>);
+  }
+}
+
+template <class T, class R>
+__global__ void __launch_bounds__(block_threads, resident_blocks<R>)
+    decode_kernel(const __grid_constant__ Params p, const __grid_constant__ Source source, std::uint64_t count,
+                  typename T::Bits* y, Report* report) {
+  const std::uint32_t k = threadIdx.x / warp_lanes;
+  const std::uint64_t chunk = std::uint64_t{blockIdx.x} * tile_warps + k;
+  if (chunk >= slice::chunks_of(count)) return;
+  decode_one<T, R>(Warp(), p, source, count, chunk, y, regions<R>() + k * region_bytes<R>, report);
+}
+
+template <class T, class R>
+__global__ void __launch_bounds__(block_threads, resident_blocks<R>)
+    sum_kernel(const __grid_constant__ SumPlan plan, const typename T::Bits* x, const __grid_constant__ Sources sources,
+               const __grid_constant__ ScratchPool pool, const __grid_constant__ Sink sink) {
+  __shared__ TileShared shared;
+  SumOp<T, R> op{plan, x, sources.of, pool, {}};
+  run_tile(Tile(), blockIdx.x, op, sink, shared, regions<R>(), region_bytes<R>);
+}
+
+template <class T, class R>
+KernelSet make_kernel_set() {
+  KernelSet k;
+  k.encode = reinterpret_cast<const void*>(&encode_kernel<T, R>);
+  k.decode = reinterpret_cast<const void*>(&decode_kernel<T, R>);
+  k.sum = reinterpret_cast<const void*>(&sum_kernel<T, R>);
+  k.shared_bytes = tile_warps * region_bytes<R>;
+  k.scratch_bytes = [](int operands) { return SumScratch<R>::bytes(operands); };
+  return k;
+}
+
+}  // namespace laconic::gpu::on_device

@@ -1,0 +1,228 @@
+// A block's residuals as bit planes in registers: taken from a lane's row, turned to zigzag and back, added, and turned
+// into integers again. G groups of eight planes; two words a plane. Source: ours, from shared/prototypes.
+#pragma once
+
+#include "gpu/bits.h"
+#include "gpu/predict.h"
+
+namespace laconic::gpu::LACONIC_GPU_SIDE {
+
+/// half[r][h]: bit i is bit r of value 32 h + i of the block.
+template <int G>
+struct Planes {
+  static constexpr int count = 8 * G;
+  std::uint32_t half[count][2];
+};
+
+/// Two's complement -> zigzag: the sign becomes plane 0 and turns the others over.
+template <int G>
+LACONIC_GPU_FN void to_zigzag(Planes<G>& p) {
+  LACONIC_GPU_UNROLL
+  for (int h = 0; h < 2; ++h) {
+    const std::uint32_t sign = p.half[p.count - 1][h];
+    LACONIC_GPU_UNROLL
+    for (int r = p.count - 1; r > 0; --r) p.half[r][h] = p.half[r - 1][h] ^ sign;
+    p.half[0][h] = sign;
+  }
+}
+template <int G>
+LACONIC_GPU_FN void from_zigzag(Planes<G>& p) {
+  LACONIC_GPU_UNROLL
+  for (int h = 0; h < 2; ++h) {
+    const std::uint32_t sign = p.half[0][h];
+    LACONIC_GPU_UNROLL
+    for (int r = 0; r < p.count - 1; ++r) p.half[r][h] = p.half[r + 1][h] ^ sign;
+    p.half[p.count - 1][h] = sign;
+  }
+}
+
+/// Adds b's values to a's, both in two's complement, a full adder a plane; what overflows is lost.
+template <int G>
+LACONIC_GPU_FN void add_planes(Planes<G>& a, const Planes<G>& b) {
+  LACONIC_GPU_UNROLL
+  for (int h = 0; h < 2; ++h) {
+    std::uint32_t carry = 0;
+    LACONIC_GPU_UNROLL
+    for (int r = 0; r < a.count; ++r) {
+      const std::uint32_t x = a.half[r][h];
+      const std::uint32_t y = b.half[r][h];
+      a.half[r][h] = x ^ y ^ carry;
+      carry = (x & y) | (carry & (x | y));
+    }
+  }
+}
+
+/// Rows of integers become rows of slopes, whose first differences are the second differences of the integers.
+LACONIC_GPU_FN void slopes_in_place(const Warp& w, const Rows<std::int32_t>& rows) {
+  PerLane<std::int32_t> before;
+  w.each([&](int l) { before[l] = l > 0 ? rows.at(l - 1, block_values - 1) : rows.at(0, 0); });
+  w.each([&](int l) {
+    std::int32_t previous = before[l];
+    LACONIC_GPU_KEEP_LOOP
+    for (int u = 0; u < Rows<std::int32_t>::units; ++u) {
+      Unit<std::int32_t> v = rows.unit(l, u);
+      LACONIC_GPU_UNROLL
+      for (auto& q : v.v) {
+        const std::int32_t slope = wrap_sub(q, previous);
+        previous = q;
+        q = slope;
+      }
+      rows.unit(l, u) = v;
+    }
+  });
+}
+
+/// Puts byte g of u into byte m of word; the first byte (m = 0) replaces all.
+LACONIC_GPU_FN void put_byte(std::uint32_t& word, std::uint32_t u, int g, int m) {
+  const auto from = static_cast<std::uint32_t>(4 + g);
+  if (m == 0) {
+    word = u >> (8 * g);
+  } else if (m == 1) {
+    word = byte_perm(word, u, 0x3200 | from << 4);
+  } else if (m == 2) {
+    word = byte_perm(word, u, 0x3010 | from << 8);
+  } else {
+    word = byte_perm(word, u, 0x0210 | from << 12);
+  }
+}
+
+/// The residuals of the rows as planes in two's complement: differences where `chained`, else what is left of `base`.
+/// False: some residual needs more than 8 G bits.
+template <int G>
+LACONIC_GPU_FN bool planes_of_rows(const Warp& w, const Rows<std::int32_t>& rows, bool chained, std::int32_t base,
+                                   PerLane<Planes<G>>& planes) {
+  constexpr std::uint32_t bias = 1U << (8 * G - 1);  // makes residuals non-negative, and turns the top plane over
+  const std::uint32_t keep = chained ? ~0U : 0;
+  const std::uint32_t add = bias - (chained ? 0 : static_cast<std::uint32_t>(base));
+  PerLane<std::uint32_t> seen;
+  w.each([&](int l) {
+    auto previous = static_cast<std::uint32_t>(l > 0 ? rows.at(l - 1, block_values - 1) : rows.at(0, 0));
+    std::uint32_t any = 0;
+    LACONIC_GPU_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      std::uint32_t bytes[G][8];
+      LACONIC_GPU_UNROLL
+      for (int u = 0; u < 8; ++u) {
+        const Unit<std::int32_t> in = rows.unit(l, 8 * h + u);
+        LACONIC_GPU_UNROLL
+        for (int e = 0; e < 4; ++e) {
+          const auto q = static_cast<std::uint32_t>(in.v[e]);
+          const std::uint32_t residual = q - (previous & keep) + add;
+          previous = q;
+          any |= residual;
+          LACONIC_GPU_UNROLL
+          for (int g = 0; g < G; ++g) put_byte(bytes[g][4 * (u % 2) + e], residual, g, u / 2);
+        }
+      }
+      LACONIC_GPU_UNROLL
+      for (int g = 0; g < G; ++g) {
+        transpose_bits(bytes[g]);
+        LACONIC_GPU_UNROLL
+        for (int r = 0; r < 8; ++r) planes[l].half[8 * g + r][h] = bytes[g][r];
+      }
+      planes[l].half[8 * G - 1][h] = ~planes[l].half[8 * G - 1][h];
+    }
+    seen[l] = any;
+  });
+  return !w.any([&](int l) { return (seen[l] >> 1 >> (8 * G - 1)) != 0; });
+}
+
+/// The bytes of a block's residuals in order: byte e of word[g][j] is byte g of value 4 j + e.
+template <int G>
+struct ResidualBytes {
+  std::uint32_t word[G][16];
+};
+
+template <int G>
+LACONIC_GPU_FN ResidualBytes<G> bytes_of_planes(const Planes<G>& p) {
+  ResidualBytes<G> x;
+  LACONIC_GPU_UNROLL
+  for (int g = 0; g < G; ++g) {
+    LACONIC_GPU_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      std::uint32_t w[8];
+      LACONIC_GPU_UNROLL
+      for (int r = 0; r < 8; ++r) w[r] = p.half[8 * g + r][h];
+      transpose_bits(w);
+      bytes_in_order(w, &x.word[g][8 * h]);
+    }
+  }
+  return x;
+}
+
+/// start + the residuals of word j at the places where `pick` has a byte 1. The upper byte has the sign.
+template <int G>
+LACONIC_GPU_FN std::int32_t add_residuals(const ResidualBytes<G>& x, int j, std::uint32_t pick, std::int32_t start) {
+  static_assert(G == 1 || G == 2);
+  if constexpr (G == 1) {
+    return dot_signed(x.word[0][j], pick, start);
+  } else {
+    const std::int32_t high = dot_signed(x.word[1][j], pick, 0);
+    return dot_unsigned(x.word[0][j], pick, start + (high << 8));
+  }
+}
+
+/// Prefix sums along the chunk, in place of the rows.
+LACONIC_GPU_FN void prefix_in_place(const Warp& w, const Rows<std::int32_t>& rows, std::int32_t start) {
+  const auto row_sum = [&](int l) {
+    std::uint32_t sum = 0;
+    LACONIC_GPU_KEEP_LOOP
+    for (int u = 0; u < Rows<std::int32_t>::units; ++u) {
+      const Unit<std::int32_t> in = rows.unit(l, u);
+      LACONIC_GPU_UNROLL
+      for (const auto v : in.v) sum += static_cast<std::uint32_t>(v);
+    }
+    return sum;
+  };
+  std::uint32_t total = 0;
+  const PerLane<std::uint32_t> below = w.sum_below<std::uint32_t>(row_sum, total);
+  w.each([&](int l) {
+    auto sum = static_cast<std::uint32_t>(start) + below[l];
+    LACONIC_GPU_KEEP_LOOP
+    for (int u = 0; u < Rows<std::int32_t>::units; ++u) {
+      Unit<std::int32_t> v = rows.unit(l, u);
+      LACONIC_GPU_UNROLL
+      for (auto& q : v.v) {
+        sum += static_cast<std::uint32_t>(q);
+        q = static_cast<std::int32_t>(sum);
+      }
+      rows.unit(l, u) = v;
+    }
+  });
+}
+
+/// Residuals in two's complement -> the integers of the chunk.
+template <int G>
+LACONIC_GPU_FN void rows_of_planes(const Warp& w, const PerLane<Planes<G>>& planes, Predictor predictor,
+                                   std::int32_t base, const Rows<std::int32_t>& rows) {
+  const bool chained = predictor != Predictor::none;
+  const bool second = predictor == Predictor::second;
+  PerLane<ResidualBytes<G>> x;
+  std::int32_t total = 0;
+  const PerLane<std::int32_t> below = w.sum_below<std::int32_t>(
+      [&](int l) {
+        x[l] = bytes_of_planes(planes[l]);
+        std::int32_t sum = 0;
+        LACONIC_GPU_UNROLL
+        for (int j = 0; j < 16; ++j) sum = add_residuals(x[l], j, 0x01010101U, sum);
+        return sum;
+      },
+      total);
+  w.each([&](int l) {
+    std::int32_t start = (second ? 0 : base) + (chained ? below[l] : 0);
+    LACONIC_GPU_UNROLL
+    for (int j = 0; j < 16; ++j) {
+      Unit<std::int32_t> out;
+      LACONIC_GPU_UNROLL
+      for (int e = 0; e < 4; ++e) {
+        const std::uint32_t pick = chained ? 0x01010101U >> (8 * (3 - e)) : 1U << (8 * e);
+        out.v[e] = add_residuals(x[l], j, pick, start);
+      }
+      rows.unit(l, j) = out;
+      if (chained) start = out.v[3];
+    }
+  });
+  if (second) prefix_in_place(w, rows, base);
+}
+
+}  // namespace laconic::gpu::LACONIC_GPU_SIDE

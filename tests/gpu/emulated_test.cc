@@ -1,0 +1,148 @@
+// The kernels' source, emulated, writes the CPU codec's bytes and reads its values: all float dtypes, bounds, kinds of
+// data and awkward counts, in several orders of a step's lanes.
+#include "gpu/emulated.h"
+
+#include <gtest/gtest.h>
+
+namespace laconic::test {
+namespace {
+
+constexpr std::array float_dtypes = {DType::f32, DType::f64, DType::f16, DType::bf16};
+constexpr std::array<std::size_t, 11> counts = {0, 1, 2, 31, 63, 64, 65, 2047, 2048, 2049, 5000};
+
+/// Also a grid so loose that whole chunks are constant, and one whose integers need more than 16 planes.
+std::vector<Grid> all_grids_of(DType t) {
+  std::vector<Grid> g = grids_of(t);
+  g.push_back(make_grid(t, 0.3, 1.3));
+  g.push_back(make_grid(t, 2e-7, 1.3));
+  return g;
+}
+std::vector<Grid> stepped_grids_of(DType t) {
+  std::vector<Grid> g = all_grids_of(t);
+  std::erase_if(g, [](const Grid& one) { return one.lossless(); });
+  return g;
+}
+
+void expect_same_frame(const std::vector<std::uint8_t>& expected, const Emulated& got) {
+  ASSERT_EQ(got.faults, 0U);
+  ASSERT_EQ(expected.size(), got.frame.size());
+  const auto differ = std::mismatch(expected.begin(), expected.end(), got.frame.begin());
+  ASSERT_TRUE(differ.first == expected.end()) << "at byte " << (differ.first - expected.begin());
+}
+
+class GpuEmulated : public testing::TestWithParam<DType> {};
+
+TEST_P(GpuEmulated, EncodesAndDecodesAsTheCpu) {
+  const DType t = GetParam();
+  for (const Grid& g : all_grids_of(t))
+    for (const Kind kind : all_kinds)
+      for (const std::size_t count : counts) {
+        SCOPED_TRACE(describe(t, g, kind, count));
+        const LaneOrder order(static_cast<int>(count), count % 3 == 0 ? 31 : 13);
+        const Array x = sample(t, kind, count);
+        const Outcome expected = encoded(x, g);
+        ASSERT_NO_FATAL_FAILURE(expect_same_frame(expected.frame, emulated_encode(x, g)));
+        for (const std::uint32_t divisor : {1U, 3U}) {
+          if (divisor != 1 && g.lossless()) continue;
+          Array y(t, count);
+          ASSERT_EQ(emulated_decode(expected.frame, g, 1, divisor, y), 0U);
+          ASSERT_TRUE(decoded(x, expected, 1, divisor) == y) << "divisor " << divisor;
+        }
+      }
+}
+
+TEST_P(GpuEmulated, EncodesToSlots) {
+  const DType t = GetParam();
+  constexpr std::size_t count = 3 * 2048 + 100;
+  for (const Grid& g : all_grids_of(t))
+    for (const Kind kind : {Kind::smooth, Kind::noise, Kind::fill_runs, Kind::random_bits, Kind::mixed}) {
+      SCOPED_TRACE(describe(t, g, kind, count));
+      const Array x = sample(t, kind, count);
+      const EmulatedSlots slots = emulated_encode_slots(x, g);
+      ASSERT_EQ(slots.faults, 0U);
+      const Outcome expected = encoded(x, g);
+      std::size_t at = frame::header_bytes + slice::table_bytes(count);
+      for (std::size_t c = 0; c < slice::chunks_of(count); ++c) {
+        const std::size_t n = 4 * std::size_t{slots.sizes[c]};
+        ASSERT_LE(at + n, expected.frame.size());
+        ASSERT_EQ(std::memcmp(&expected.frame[at], &slots.slots[c * slots.slot_bytes], n), 0) << "chunk " << c;
+        at += n;
+      }
+      ASSERT_EQ(at, expected.frame.size());
+      Array y(t, count);
+      ASSERT_EQ(emulated_decode_slots(slots, g, y), 0U);
+      ASSERT_TRUE(decoded(x, expected) == y);
+    }
+}
+
+/// Everything that can be added to two arrays' frames.
+void compare_sums(const Array& x, const Array& y, const Grid& g) {
+  const Outcome a = encoded(x, g);
+  const Outcome b = encoded(y, g);
+  const Outcome sum = added(x, a, b);
+  ASSERT_EQ(sum.code, Code::ok);
+  {
+    SCOPED_TRACE("add");
+    ASSERT_NO_FATAL_FAILURE(
+        expect_same_frame(sum.frame, emulated_sum(x, nullptr, {{&a.frame, g, 1}, {&b.frame, g, 1}})));
+  }
+  for (const std::uint32_t divisor : {1U, 2U}) {
+    Array back(x.dtype, x.count);
+    ASSERT_EQ(emulated_decode(sum.frame, g, 2, divisor, back), 0U);
+    ASSERT_TRUE(decoded(x, sum, 1, divisor) == back) << "decode of a sum, divisor " << divisor;
+  }
+  const Outcome fused = encode_added(y, a);
+  {
+    SCOPED_TRACE("elements + frame");
+    ASSERT_NO_FATAL_FAILURE(expect_same_frame(fused.frame, emulated_sum(x, &y, {{&a.frame, g, 1}})));
+  }
+  if (!sum_fits(g, 5)) return;
+  {
+    SCOPED_TRACE("elements + sum");
+    ASSERT_NO_FATAL_FAILURE(expect_same_frame(encode_added(y, sum).frame, emulated_sum(x, &y, {{&sum.frame, g, 2}})));
+  }
+  {
+    SCOPED_TRACE("four streams, one of them a sum");
+    const Outcome four = added(x, added(x, added(x, a, b), fused), a);
+    ASSERT_NO_FATAL_FAILURE(expect_same_frame(
+        four.frame,
+        emulated_sum(x, nullptr, {{&a.frame, g, 1}, {&b.frame, g, 1}, {&fused.frame, g, 2}, {&a.frame, g, 1}})));
+  }
+  {
+    SCOPED_TRACE("elements and two streams");
+    const Outcome three = added(x, encode_added(x, b), a);
+    ASSERT_NO_FATAL_FAILURE(expect_same_frame(three.frame, emulated_sum(x, &x, {{&b.frame, g, 1}, {&a.frame, g, 1}})));
+  }
+}
+
+TEST_P(GpuEmulated, AddsAsTheCpu) {
+  const DType t = GetParam();
+  std::size_t turn = 0;  // every kind meets every grid, with two of the counts
+  for (const Grid& g : stepped_grids_of(t))
+    for (const Kind kind : all_kinds)
+      for (const std::size_t count : {counts[turn++ % counts.size()], std::size_t{4096}}) {
+        SCOPED_TRACE(describe(t, g, kind, count));
+        const LaneOrder order(static_cast<int>(count), 31);
+        ASSERT_NO_FATAL_FAILURE(compare_sums(sample(t, kind, count), sample(t, kind, count, 2), g));
+      }
+}
+
+TEST_P(GpuEmulated, AddsUnlikeArraysAsTheCpu) {
+  const DType t = GetParam();
+  constexpr std::size_t count = 2048 + 300;
+  std::size_t apart = 1;  // of the kinds that meet; another with every grid
+  for (const Grid& g : stepped_grids_of(t)) {
+    for (std::size_t k = 0; k < all_kinds.size(); ++k) {
+      const Kind b = all_kinds[(k + apart) % all_kinds.size()];
+      SCOPED_TRACE(describe(t, g, all_kinds[k], count) + " + " + std::string(name_of(b)));
+      ASSERT_NO_FATAL_FAILURE(compare_sums(sample(t, all_kinds[k], count), sample(t, b, count), g));
+    }
+    apart += 4;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Floats, GpuEmulated, testing::ValuesIn(float_dtypes),
+                         [](const auto& p) { return std::string(laconic::name_of(p.param)); });
+
+}  // namespace
+}  // namespace laconic::test

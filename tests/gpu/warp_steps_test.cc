@@ -1,0 +1,86 @@
+// The steps of a warp that the codec tests cannot single out: look-back over tiles that are at different stages, and
+// the pieces between planes and integers.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "gpu/planes.h"
+#include "gpu/tile.h"
+#include "support/sample_data.h"
+
+namespace laconic::test {
+namespace {
+
+using namespace gpu::emulated;  // NOLINT(google-build-using-namespace)
+
+TEST(LookBack, AddsTilesThatHaveOnlyTheirOwnBytes) {
+  for (const std::uint64_t tile : {1U, 2U, 31U, 32U, 33U, 100U, 500U})
+    for (const std::uint64_t complete : {0U, 1U, 30U, 31U, 32U, 63U, 99U}) {
+      if (complete >= tile) continue;
+      std::vector<std::uint64_t> states(tile + 1);
+      std::uint64_t expected = 0;
+      for (std::uint64_t t = 0; t < tile; ++t) {
+        const std::uint64_t bytes = 1000 * t + (std::uint64_t{1} << 33);
+        expected += bytes;
+        // What lies before the last complete tile must not be looked at.
+        states[t] = t < complete    ? TileState::own | 7
+                    : t == complete ? TileState::all | expected
+                                    : TileState::own | bytes;
+      }
+      EXPECT_EQ(bytes_before(Warp(), tile, 12, states.data()), expected) << tile << " after " << complete;
+      EXPECT_EQ(states[tile], TileState::all | (expected + 12));
+    }
+}
+
+TEST(Planes, GoToIntegersAndBack) {
+  Random random(3);
+  alignas(16) std::uint8_t memory[Rows<std::int32_t>::bytes];
+  const Rows<std::int32_t> rows(memory);
+  for (const int spread : {3, 100, 255, 30000, 65535}) {
+    std::vector<std::int32_t> q(chunk_values);
+    std::int32_t at = -70000;
+    for (auto& v : q) v = at += static_cast<std::int32_t>(random.below(static_cast<std::size_t>(spread))) - spread / 2;
+    for (int i = 0; i < chunk_values; ++i) rows[i] = q[static_cast<std::size_t>(i)];
+    PerLane<Planes<1>> narrow;
+    PerLane<Planes<2>> wide;
+    EXPECT_EQ(planes_of_rows(Warp(), rows, true, q[0], narrow), spread <= 255);
+    ASSERT_TRUE(planes_of_rows(Warp(), rows, true, q[0], wide));
+    for (auto& p : wide.value) {
+      to_zigzag(p);
+      from_zigzag(p);
+    }
+    rows_of_planes(Warp(), wide, Predictor::first, q[0], rows);
+    for (int i = 0; i < chunk_values; ++i) ASSERT_EQ(rows[i], q[static_cast<std::size_t>(i)]) << i;
+  }
+}
+
+TEST(Planes, AddAsIntegersDo) {
+  Random random(4);
+  Planes<2> a{};
+  Planes<2> b{};
+  std::array<std::int32_t, 64> sum{};
+  for (unsigned i = 0; i < 64; ++i) {
+    const auto x = static_cast<std::int16_t>(random.bits());
+    const auto y = static_cast<std::int16_t>(random.bits());
+    sum[i] = static_cast<std::int16_t>(x + y);
+    for (int r = 0; r < 16; ++r) {
+      a.half[r][i / 32] |= static_cast<std::uint32_t>(x >> r & 1) << (i % 32);
+      b.half[r][i / 32] |= static_cast<std::uint32_t>(y >> r & 1) << (i % 32);
+    }
+  }
+  add_planes(a, b);
+  for (unsigned i = 0; i < 64; ++i)
+    for (int r = 0; r < 16; ++r)
+      ASSERT_EQ(a.half[r][i / 32] >> (i % 32) & 1, static_cast<std::uint32_t>(sum[i] >> r & 1)) << i << " " << r;
+}
+
+TEST(LaneOrders, AreAllOfTheLanes) {
+  for (const int stride : {1, 13, 31}) {
+    Warp::order() = {5, stride};
+    EXPECT_EQ(Warp().ballot([](int) { return true; }), ~0U);
+  }
+  Warp::order() = {};
+}
+
+}  // namespace
+}  // namespace laconic::test
