@@ -8,7 +8,8 @@ import re
 import shutil
 import subprocess
 
-from stacking import POLITE, Failed, Localhost, say
+import stacking
+from stacking import Failed, Localhost, say
 
 # What collectives, communicators and everything around them are tested in. Each folder has a testlist: a line a test.
 FOLDERS = ("coll", "comm", "attr", "init", "errhan", "mpi_t", "group", "info", "topo", "threads/comm", "threads/init")
@@ -70,12 +71,10 @@ def passes(flavour, folder, test, settings):
     name, ranks, arguments, environment, limit = test
     command, variables = Localhost().command(flavour, ranks, ["env", *environment, *settings, f"./{name}", *arguments])
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=limit, check=False,
-                              env={**os.environ, **POLITE, **variables, "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"})
-    except subprocess.TimeoutExpired:
-        subprocess.run(["pkill", "-9", "-x", name[:15]], check=False)
+        shown = stacking.run(["env", "-C", folder, *command], {**variables, "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}, timeout=limit)
+    except Failed:
         return False
-    return done.returncode == 0 and re.search("no errors", done.stdout, re.IGNORECASE) is not None
+    return re.search("no errors", shown, re.IGNORECASE) is not None
 
 
 def run(source, build, flavour, mpicc, settings):
