@@ -35,8 +35,8 @@ format:
 	@tools/format
 
 tidy: setup
-	@cmake --preset asan-ubsan
-	@tools/tidy build/asan-ubsan
+	@cmake --preset release
+	@tools/tidy build/release
 
 clean:
 	rm -rf build out

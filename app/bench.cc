@@ -25,10 +25,7 @@ namespace laconic::app {
 namespace {
 
 struct BenchOptions {
-  std::vector<std::string> files;
-  HintOptions hint;
-  std::string data;
-  std::string only;  // part of a field's name
+  FieldOptions fields;
   std::string size = "64MiB";
   std::vector<std::string> bounds{"1e-2rel", "1e-3rel", "1e-4rel"};
   std::vector<std::string> codecs{"all"};
@@ -107,7 +104,7 @@ std::vector<CodecRow> measure(const BenchOptions& options, const std::vector<Bou
   codec.targets = chosen_targets(options.targets);
   codec.threads = checked_threads(options.threads);
   codec.codecs = chosen_codecs(options.codecs);
-  const std::vector<Field> fields = choose_fields(options.files, options.hint.hint(), options.data, options.only);
+  const std::vector<Field> fields = options.fields.choose();
   Progress progress("", fields.size() * bounds.size(), show_progress);
   std::vector<CodecRow> rows;
   for (const Field& f : fields) {
@@ -314,10 +311,7 @@ void add_bench(CommandSyntax app, Session& session) {
   auto options = std::make_shared<BenchOptions>();
   CommandSyntax bench = app.add_command("bench", "Measure on this machine");
   CommandSyntax c = bench.add_command("codec", "Speed against memcpy, ratio and error of all codecs");
-  c.arguments("files", options->files, "Array files (default: the sample fields)");
-  options->hint.add_to(c);
-  c.option("--data", options->data, "Folder with sample fields and MANIFEST.json");
-  c.option("--only", options->only, "Only fields whose name contains this");
+  options->fields.add_to(c);
   c.option("--size", options->size, "Each field is repeated to this many bytes");
   c.list("-b,--bound", options->bounds, "Bounds");
   c.list("--codec", options->codecs, "all (that are built in), or names of codecs");

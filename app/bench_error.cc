@@ -14,9 +14,7 @@ namespace laconic::app {
 namespace {
 
 struct Arguments {
-  std::vector<std::string> files;
-  HintOptions hint;
-  std::string data, only;
+  FieldOptions fields;
   std::string size = "256KiB";
   std::string bound = "1e-3rel";
   std::vector<int> ranks{2, 4, 8, 16, 32};
@@ -38,7 +36,7 @@ ErrorBenchOptions checked(const Arguments& given) {
     if (op == Op::product) throw Failure(Exit::usage, "--ops product: there are sum, average, min and max");
     options.ops.push_back(op);
   }
-  for (const Field& f : choose_fields(given.files, given.hint.hint(), given.data, given.only)) {
+  for (const Field& f : given.fields.choose()) {
     if (f.shape.dtype != DType::f32 && f.shape.dtype != DType::f64)
       throw Failure(Exit::bad_data,
                     fmt::format("{} holds {}; errors are measured of f32 and f64", f.name, name_of(f.shape.dtype)));
@@ -67,10 +65,7 @@ void add_error_bench(CommandSyntax bench, Session& session) {
   auto given = std::make_shared<Arguments>();
   CommandSyntax c =
       bench.add_command("error", "Distribution of the error of a reduction's result, beside two theories");
-  c.arguments("files", given->files, "Array files (default: the sample fields)");
-  given->hint.add_to(c);
-  c.option("--data", given->data, "Folder with sample fields and MANIFEST.json");
-  c.option("--only", given->only, "Only fields whose name contains this");
+  given->fields.add_to(c);
   c.option("--size", given->size, "Bytes of a rank's operand; fields are repeated or cut to them");
   c.option("-b,--bound", given->bound, "Bound");
   c.list("--ranks", given->ranks, "Numbers of ranks, played by threads");

@@ -14,9 +14,9 @@ class App;
 
 namespace laconic::app {
 
-/// A command or one of its subcommands; a handle, good for as long as its CommandLine. Names are as in "-b,--bound".
-/// What is in a variable when it is named here is its default, which --help shows unless it is empty. Variables must
-/// outlive the parsing.
+/// A command or one of its subcommands; a handle, good for as long as its CommandLine. Names are as in "-b,--bound";
+/// one without a dash is a word by its place. What is in a variable when it is named here is its default, which --help
+/// shows unless it is empty. Variables must outlive the parsing.
 class CommandSyntax {
  public:
   explicit CommandSyntax(CLI::App& app) : app_(&app) {}

@@ -72,14 +72,20 @@ LoadedField load(const Field& field) {
   return out;
 }
 
-std::vector<Field> choose_fields(const std::vector<std::string>& files, const ArrayHint& hint,
-                                 const std::string& folder, const std::string& only) {
+void FieldOptions::add_to(CommandSyntax command) {
+  command.arguments("files", files, "Array files (default: the sample fields)");
+  hint.add_to(command);
+  command.option("--data", data, "Folder with sample fields and MANIFEST.json");
+  command.option("--only", only, "Only fields whose name contains this");
+}
+
+std::vector<Field> FieldOptions::choose() const {
   std::vector<Field> fields;
   if (files.empty()) {
-    fields = list_fields(find_data_folder(folder));
+    fields = list_fields(find_data_folder(data));
   } else {
     for (const std::string& path : files) {
-      const ArrayReader in(path, hint);
+      const ArrayReader in(path, hint.hint());
       fields.push_back({path, path, in.shape(), std::nullopt, {}});
     }
   }

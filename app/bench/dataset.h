@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "arguments.h"
 #include "core/array.h"
 #include "io/array_file.h"
 #include "io/shape.h"
@@ -39,12 +40,20 @@ std::vector<Field> list_fields(const std::string& folder);
 
 LoadedField load(const Field& field);
 
-/// The files, or else the sample fields of the folder; only those whose name contains `only`, and that are not empty.
-/// Throws Failure(usage) when none is left.
-std::vector<Field> choose_fields(const std::vector<std::string>& files, const ArrayHint& hint,
-                                 const std::string& folder, const std::string& only);
+/// The fields that a benchmark runs over, as options.
+struct FieldOptions {
+  std::vector<std::string> files;
+  HintOptions hint;
+  std::string data;
+  std::string only;  ///< part of a field's name
 
-/// As load(), of any file that choose_fields() takes.
+  void add_to(CommandSyntax command);
+  /// The files, or else the sample fields of the folder; only those whose name contains `only`, and that are not empty.
+  /// Throws Failure(usage) when none is left.
+  [[nodiscard]] std::vector<Field> choose() const;
+};
+
+/// As load(), of any file that FieldOptions::choose() takes.
 LoadedField load_any(const Field& field);
 
 }  // namespace laconic::app

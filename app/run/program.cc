@@ -108,12 +108,13 @@ MpiOfProgram mpi_of(const std::vector<std::string>& command) {
     if (is_static_program(content)) unloadable = path;
   }
   if (command.empty()) return {};
-  const bool alone = unloadable == executable_of(command[0]);  // a launcher may be static, its program not
-  if (!unloadable.empty() && !alone) throw statically("all libraries are linked into", unloadable);
-  const std::string flavour = flavour_of_version(output_of({command[0], "--version"}));
-  if (flavour.empty() && alone && !unloadable.empty()) throw statically("all libraries are linked into", unloadable);
-  if (flavour.empty()) return {};
-  return {flavour, fmt::format("no program in the command names its MPI; '{}' is that MPI's launcher", command[0])};
+  // A launcher may be static, its program not.
+  const bool launched = !unloadable.empty() && unloadable != executable_of(command[0]);
+  const std::string flavour = launched ? "" : flavour_of_version(output_of({command[0], "--version"}));
+  if (!flavour.empty())
+    return {flavour, fmt::format("no program in the command names its MPI; '{}' is that MPI's launcher", command[0])};
+  if (!unloadable.empty()) throw statically("all libraries are linked into", unloadable);
+  return {};
 }
 
 std::string preload_library(const std::string& flavour) {

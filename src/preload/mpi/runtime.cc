@@ -123,7 +123,7 @@ void Runtime::stop() noexcept {
 
 void Runtime::report() {
   if (config_.report.empty()) return;
-  const std::vector<std::uint8_t> mine = tally().pack();
+  const std::vector<std::uint8_t> mine = tally_of_process().pack();
   int bytes = static_cast<int>(mine.size());
   std::vector<int> sizes(static_cast<std::size_t>(world_size())), places(sizes.size());
   PMPI_Gather(&bytes, 1, MPI_INT, sizes.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -209,12 +209,12 @@ const Rule* Runtime::rule_for(Collective collective, const Shape& shape, std::st
                                           .ranks = ranks,
                                           .label = label});
   if (rule == nullptr) {
-    tally().pass("smaller than what a rule asks for, or its rule says off");
+    tally_of_process().pass("smaller than what a rule asks for, or its rule says off");
     return nullptr;
   }
   if (shape.op != Op::none && is_float(shape.dtype) &&
       options_under(*rule, config_).bound.kind == BoundKind::lossless) {
-    tally().pass("reductions of floating-point numbers without a bound are MPI's own, to the last bit");
+    tally_of_process().pass("reductions of floating-point numbers without a bound are MPI's own, to the last bit");
     return nullptr;
   }
   return rule;

@@ -36,7 +36,6 @@ class Runtime {
   [[nodiscard]] const Policy& policy() const { return policy_; }
   /// Calls with smaller arrays are never served.
   [[nodiscard]] std::uint64_t least_bytes() const { return least_bytes_; }
-  [[nodiscard]] Tally& tally() { return tally_of_process(); }
 
   /// What Laconic keeps for a communicator. Local. Null for those that are not served: between two groups, of one rank,
   /// with ranks of another program.
