@@ -14,12 +14,11 @@ inline constexpr std::uint32_t region_bytes = Rows<R>::bytes + 256;
 /// What has become of a chunk so far.
 struct Made {
   enum class As : std::uint32_t {
-    bytes,   ///< lies in the warp's region
-    again,   ///< is to be written by the way that can do everything
-    raw,     ///< the elements are to be copied
-    failed,  ///< see `fault`
+    bytes,  ///< lies in the warp's region
+    again,  ///< is to be written by the way that can do everything
+    raw,    ///< the elements are to be copied
   };
-  As as = As::failed;
+  As as = As::again;
   std::uint32_t bytes = 0;
 };
 

@@ -204,6 +204,18 @@ LACONIC_GPU_FN void planes_of_group(const Rows<R>& rows, int l, int g, std::uint
   for (int r = 0; r < 8; ++r) plane[r] = std::uint64_t{half[1][r]} << 32 | half[0][r];
 }
 
+/// f(r, plane r) for all planes of a row.
+template <class R, class F>
+LACONIC_GPU_FN void each_plane(const Rows<R>& rows, int l, F f) {
+  LACONIC_GPU_KEEP_LOOP
+  for (int g = 0; g < static_cast<int>(sizeof(R)); ++g) {
+    std::uint64_t plane[8];
+    planes_of_group(rows, l, g, plane);
+    LACONIC_GPU_UNROLL
+    for (int r = 0; r < 8; ++r) f(8 * g + r, plane[r]);
+  }
+}
+
 /// Finds width, split and bytes of every block's planes.
 template <class R>
 LACONIC_GPU_FN void split_blocks(const Warp& w, const Rows<R>& rows, PerLane<BlockOut>& blocks) {
@@ -213,26 +225,16 @@ LACONIC_GPU_FN void split_blocks(const Warp& w, const Rows<R>& rows, PerLane<Blo
     for (int i = 0; i < block_values; ++i) any |= static_cast<slice::Unsigned<R>>(rows.at(l, i));
     blocks[l].width = static_cast<std::uint32_t>(std::bit_width(any));
     full[l] = 0;
-    LACONIC_GPU_KEEP_LOOP
-    for (int g = 0; g < static_cast<int>(sizeof(R)); ++g) {
-      std::uint64_t plane[8];
-      planes_of_group(rows, l, g, plane);
-      LACONIC_GPU_UNROLL
-      for (int r = 0; r < 8; ++r)
-        if (std::popcount(non_zero_bytes(plane[r])) >= 7) full[l] |= std::uint64_t{1} << (8 * g + r);
-    }
+    each_plane(rows, l, [&](int r, std::uint64_t plane) {
+      if (std::popcount(non_zero_bytes(plane)) >= 7) full[l] |= std::uint64_t{1} << r;
+    });
     const int run = std::countr_one(full[l]);
     const auto width = static_cast<int>(blocks[l].width);
     blocks[l].dense = static_cast<std::uint32_t>(slice::dense_planes_after(width, run < width ? run : width));
-    LACONIC_GPU_KEEP_LOOP
-    for (int g = 0; g < static_cast<int>(sizeof(R)); ++g) {
-      std::uint64_t plane[8];
-      planes_of_group(rows, l, g, plane);
-      LACONIC_GPU_UNROLL
-      for (int r = 0; r < 8; ++r)
-        if (static_cast<std::uint32_t>(8 * g + r) >= blocks[l].dense)
-          blocks[l].sparse_bytes += static_cast<std::uint32_t>(std::popcount(non_zero_bytes(plane[r])));
-    }
+    each_plane(rows, l, [&](int r, std::uint64_t plane) {
+      if (static_cast<std::uint32_t>(r) >= blocks[l].dense)
+        blocks[l].sparse_bytes += static_cast<std::uint32_t>(std::popcount(non_zero_bytes(plane)));
+    });
   });
 }
 
