@@ -9,7 +9,6 @@
 #include "collective/budget.h"
 #include "collective/call.h"
 #include "collective/choice.h"
-#include "collective/movement.h"
 #include "collective/plain_way.h"
 
 namespace laconic {
@@ -49,31 +48,31 @@ Report allgather_parts(ConstArray send, MutArray recv, const Parts& parts, Commu
                 allgather_parts(s.send, s.recv, {}, c, lossless);
               });
   if (comm.size() == 1) {
-    if (!in_place && send.count != 0) std::memmove(results[me].data, send.data, send.bytes());
+    if (!in_place) comm.memory().copy(results[me].data, send.data, send.bytes());
     return call.finish();
   }
   // Without this, decoding another rank's part could overwrite what is still to be encoded.
-  std::vector<std::uint8_t> moved_aside;
+  Room moved_aside;
   if (!in_place && overlap(send, recv)) {
-    const auto* bytes = static_cast<const std::uint8_t*>(send.data);
-    moved_aside.assign(bytes, bytes + send.bytes());
-    send.data = moved_aside.data();
+    moved_aside = comm.memory().array_room(send.bytes());
+    comm.memory().copy(moved_aside.get(), send.data, send.bytes());
+    send.data = moved_aside.get();
   }
   if (auto done = plain.if_cheaper(agreed)) return *done;
   const Budget budget = call.decide_movement(send.dtype, agreed);
   std::vector<ConstArray> operands(results.size(), ConstArray{nullptr, 0, send.dtype});
   operands[me] = send;
-  MovementKernel kernel(operands, results, budget, options.threads);
+  const auto kernel = comm.memory().movement(operands, results, budget, options.threads);
   const std::size_t bytes = call.proposal().total * size_of(recv.dtype);
   const schedule::Nodes nodes(comm.transport().nodes());
   auto program = budget.reopens ? choose_allgather(comm.size(), comm.rank(), bytes)
                                 : choose_allgather(options.schedule, nodes, comm.rank(), bytes);
   if (budget.grid.lossless()) {  // what the others decode is what we have
-    if (!in_place && send.count != 0) std::memcpy(results[me].data, send.data, send.bytes());
+    if (!in_place) comm.memory().copy(results[me].data, send.data, send.bytes());
     program.result[me] = false;
   }
   const Layout layout(counts, call.segment_values(agreed, send.dtype, counts));
-  return call.finish(Pipeline(comm, program, layout, kernel, call.report()).run());
+  return call.finish(Pipeline(comm, program, layout, *kernel, call.report()).run());
 }
 
 }  // namespace

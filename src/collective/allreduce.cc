@@ -41,8 +41,8 @@ std::optional<Failure> on_grid(ConstArray send, MutArray recv, Op op, const Agre
   // Slabs make blocks small, so that more of them are under way; that is no reason for smaller messages.
   const auto cut = schedule == Schedule::two_level ? even_shares(send.count, comm.size()) : shares;
   const Layout layout(shares, call.segment_values(agreed, send.dtype, cut));
-  const auto kernel =
-      reduction_kernel(op, split(send, shares), split(recv, shares), budget, comm.size(), call.options().threads);
+  const auto kernel = comm.memory().reduction(op, split(send, shares), split(recv, shares), budget, comm.size(),
+                                              call.options().threads);
   return Pipeline(comm, program, layout, *kernel, call.report()).run();
 }
 
@@ -68,7 +68,7 @@ std::optional<Failure> exactly(ConstArray send, MutArray recv, const Agreement& 
 Report allreduce(ConstArray send, MutArray recv, Op op, Communicator& comm, const Options& options) {
   const auto plainly = [&](PlainCollectives& library) {
     library.allreduce(send, recv, plain_op(op));
-    finish_plain_average(op, recv, comm.size());
+    finish_plain_average(op, recv, comm.size(), comm.memory());
   };
   const bool sound = send.count == recv.count && are_sound(send, recv, recv.data);
   const CallShape shape{Collective::allreduce, send.dtype, op, send.bytes()};
@@ -88,7 +88,8 @@ Report allreduce(ConstArray send, MutArray recv, Op op, Communicator& comm, cons
   if (auto done = plain.if_cheaper(agreed)) return *done;
   const Budget budget = call.decide(op, send, agreed);
   if (!needs_exact_sum(op, budget)) return call.finish(on_grid(send, recv, op, agreed, budget, comm, call));
-  return call.finish(exactly(send, recv, agreed, op, comm, call));
+  return call.finish(on_host(comm.memory(), send, recv,
+                             [&](ConstArray s, MutArray r) { return exactly(s, r, agreed, op, comm, call); }));
 }
 
 Report allreduce(ConstArray send, MutArray recv, Op op, Communicator& comm) {

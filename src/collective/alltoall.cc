@@ -7,7 +7,6 @@
 #include "collective/budget.h"
 #include "collective/call.h"
 #include "collective/choice.h"
-#include "collective/movement.h"
 #include "collective/plain_way.h"
 #include "schedule/pairwise.h"
 
@@ -32,9 +31,9 @@ std::optional<Failure> move(const std::vector<ConstArray>& parts, const std::vec
     results[p * n + me] = places[p];
     if (p != me) counts[p * n + p] = 0;  // what others have for themselves
   }
-  MovementKernel kernel(operands, results, budget, call.options().threads);
+  const auto kernel = comm.memory().movement(std::move(operands), std::move(results), budget, call.options().threads);
   const Layout layout(std::move(counts), call.segment_values(agreed, dtype, {largest}));
-  return Pipeline(comm, program, layout, kernel, call.report()).run();
+  return Pipeline(comm, program, layout, *kernel, call.report()).run();
 }
 
 /// What a result is verified with.
@@ -60,17 +59,17 @@ void require_matching(const std::vector<std::uint64_t>& rows, std::size_t n) {
 /// `send`, or a copy where it lies in the place of the result: MPI has it either way, but alike on all ranks.
 class Aside {
  public:
-  Aside(ConstArray send, ConstArray recv) : send_(send) {
+  Aside(ConstArray send, ConstArray recv, Memory& memory) : send_(send) {
     if (send.data != recv.data) return;
-    const auto* bytes = static_cast<const std::uint8_t*>(send.data);
-    copy_.assign(bytes, bytes + send.bytes());
-    send_.data = copy_.data();
+    copy_ = memory.array_room(send.bytes());
+    memory.copy(copy_.get(), send.data, send.bytes());
+    send_.data = copy_.get();
   }
   [[nodiscard]] ConstArray get() const { return send_; }
 
  private:
   ConstArray send_;
-  std::vector<std::uint8_t> copy_;
+  Room copy_;
 };
 
 }  // namespace
@@ -80,7 +79,7 @@ class Aside {
 Report alltoall(ConstArray send, MutArray recv, Communicator& comm, const Options& options) {
   const auto n = static_cast<std::size_t>(comm.size());
   const auto plainly = [&](PlainCollectives& library) {
-    library.alltoall(Aside(send, recv).get(), {true, {}}, recv, {true, {}});
+    library.alltoall(Aside(send, recv, comm.memory()).get(), {true, {}}, recv, {true, {}});
   };
   const bool sound = send.count == recv.count && send.count % n == 0 && are_sound(send, recv, recv.data);
   const CallShape shape{Collective::alltoall, send.dtype, Op::none, send.bytes()};
@@ -137,7 +136,8 @@ Report alltoallv(ConstArray send, const Parts& out, MutArray recv, const Parts& 
   call.check_apart(send.data == recv.data ? std::vector<ConstArray>{} : parts, places);
   call.proposal().in_place = send.data == recv.data;
   const auto plainly = [&](PlainCollectives& library) {
-    library.alltoall(Aside(send, recv).get(), {false, send_counts, out.displs}, recv, {false, recv_counts, in.displs});
+    library.alltoall(Aside(send, recv, comm.memory()).get(), {false, send_counts, out.displs}, recv,
+                     {false, recv_counts, in.displs});
   };
   PlainWay plain(call, comm, {.bytes = send.bytes(), .known = false, .extent = std::max(send.count, recv.count)},
                  plainly);

@@ -6,7 +6,6 @@
 #include "collective/budget.h"
 #include "collective/call.h"
 #include "collective/choice.h"
-#include "collective/movement.h"
 #include "collective/plain_way.h"
 
 namespace laconic {
@@ -42,8 +41,8 @@ Report bcast(MutArray data, int root, Communicator& comm, const Options& options
                      ? choose_bcast(nodes, comm.rank(), root, layout.segments(0))
                      : choose_bcast(comm.size(), comm.rank(), root, layout.segments(0));
   if (budget.grid.lossless() && comm.rank() == root) program.result[0] = false;  // what the others decode is there
-  MovementKernel kernel({data}, {data}, budget, options.threads);
-  return call.finish(Pipeline(comm, program, layout, kernel, call.report()).run());
+  const auto kernel = comm.memory().movement({data}, {data}, budget, options.threads);
+  return call.finish(Pipeline(comm, program, layout, *kernel, call.report()).run());
 }
 
 }  // namespace laconic

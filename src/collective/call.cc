@@ -13,13 +13,11 @@ namespace laconic {
 namespace {
 
 // A block travels in about this many segments: enough to keep the wire busy from early on and to have little left to
-// decode at the end. Within limits: a message must cost little beside its bytes, and need not be larger than that.
+// decode at the end. Within the limits of Memory::segment_bytes().
 constexpr std::size_t segments_per_block = 16;
-constexpr std::size_t least_segment_bytes = std::size_t{128} << 10;
-constexpr std::size_t most_segment_bytes = std::size_t{1} << 20;
 
 // The published designs work in pieces of 20 KiB; what a message costs asks for more.
-constexpr std::size_t stepwise_segment_bytes = least_segment_bytes;
+constexpr std::size_t stepwise_segment_bytes = std::size_t{128} << 10;
 
 constexpr int most_threads = 1024;
 
@@ -207,7 +205,7 @@ void Call::scan_operand(ConstArray operand) {
   if (options_.bound.kind == BoundKind::lossless || !is_float(operand.dtype)) return;
   check([&] {
     const Timed clock(report_.stats.compute_seconds);
-    proposal_.range = scan(operand);
+    proposal_.range = comm_.memory().scan(operand);
   });
 }
 
@@ -222,7 +220,7 @@ void Call::verify(const Agreement& agreed, Verification::Blocks blocks, Verifica
   // The result is rounded once, the exact sum that it is compared with too; an average of f64 may be off by one more.
   double ulps = proposal_.op == Op::sum || proposal_.op == Op::average ? 1 : 0.5;
   if (proposal_.op == Op::average && proposal_.dtype == DType::f64) ulps = 2;
-  verification_.emplace(std::move(blocks), ulps, options_.threads, std::move(exactly));
+  verification_.emplace(std::move(blocks), ulps, options_.threads, std::move(exactly), comm_.memory());
 }
 
 Budget Call::decide_movement(DType dtype, const Agreement& agreed) {
@@ -248,7 +246,7 @@ Budget Call::decide(Op op, ConstArray operand, const Agreement& agreed) {
     Outliers mine;
     {
       const Timed clock(report_.stats.compute_seconds);
-      mine = count_outliers(operand, budget.outliers_beyond, agreed.range.max_abs());
+      mine = comm_.memory().count_outliers(operand, budget.outliers_beyond, agreed.range.max_abs());
     }
     if (too_many_outliers(sum_outliers(comm_, mine, report_), agreed.range.count)) {
       budget = exact_instead(budget, "too many values beyond the grid");
@@ -267,9 +265,10 @@ void Call::note(const Budget& budget) {
 
 std::size_t Call::segment_values(const Agreement& agreed, DType dtype, const std::vector<std::size_t>& blocks) const {
   const std::size_t largest = *std::max_element(blocks.begin(), blocks.end()) * size_of(dtype);
-  std::size_t bytes = std::clamp(largest / segments_per_block, least_segment_bytes, most_segment_bytes);
+  const auto [least, most] = comm_.memory().segment_bytes();
+  std::size_t bytes = std::clamp(largest / segments_per_block, least, most);
   if (framework() == Framework::stepwise && proposal_.op != Op::none) bytes = stepwise_segment_bytes;
-  if (framework() == Framework::point_to_point) bytes = std::max(largest, least_segment_bytes);
+  if (framework() == Framework::point_to_point) bytes = std::max(largest, least);
   const std::size_t wish = agreed.segment_values != 0 ? agreed.segment_values : bytes / size_of(dtype);
   const std::size_t chunks = (wish + frame::chunk_values - 1) / frame::chunk_values;
   return std::max<std::size_t>(chunks, 1) * frame::chunk_values;
@@ -299,7 +298,7 @@ Report Call::finish() {
 }
 
 Report Call::finish_alone(ConstArray send, MutArray recv) {
-  if (send.data != recv.data && send.count != 0) std::memcpy(recv.data, send.data, send.bytes());
+  if (send.data != recv.data) comm_.memory().copy(recv.data, send.data, send.bytes());
   return finish();
 }
 

@@ -8,17 +8,19 @@
 
 namespace laconic {
 
-Communicator::Communicator(std::unique_ptr<Transport> transport, Options defaults)
+Communicator::Communicator(std::unique_ptr<Transport> transport, Options defaults, Memory& memory)
     : owned_(std::move(transport)),
       transport_(owned_.get()),
+      memory_(&memory),
       defaults_(defaults),
-      pool_(std::make_unique<BufferPool>()),
+      pool_(std::make_unique<BufferPool>(memory)),
       routing_(std::make_unique<Routing>()) {}
 
-Communicator::Communicator(Transport& transport, Options defaults)
+Communicator::Communicator(Transport& transport, Options defaults, Memory& memory)
     : transport_(&transport),
+      memory_(&memory),
       defaults_(defaults),
-      pool_(std::make_unique<BufferPool>()),
+      pool_(std::make_unique<BufferPool>(memory)),
       routing_(std::make_unique<Routing>()) {}
 
 Communicator::~Communicator() = default;

@@ -1,8 +1,9 @@
-// A group of ranks that run collectives together: its transport, defaults, statistics and scratch memory.
+// A group of ranks that run collectives together: its transport, the memory of its arrays, defaults, statistics.
 #pragma once
 
 #include <memory>
 
+#include "collective/memory.h"
 #include "collective/options.h"
 #include "transport/transport.h"
 
@@ -14,10 +15,10 @@ class Routing;
 /// One thread at a time. Every collective must be called by all ranks of the group in the same order.
 class Communicator {
  public:
-  /// Takes the transport over.
-  explicit Communicator(std::unique_ptr<Transport> transport, Options defaults = {});
+  /// Takes the transport over. All arrays of its calls lie in `memory`, which must outlive it; ranks may differ.
+  explicit Communicator(std::unique_ptr<Transport> transport, Options defaults = {}, Memory& memory = host_memory());
   /// Borrows it: it must outlive the communicator.
-  explicit Communicator(Transport& transport, Options defaults = {});
+  explicit Communicator(Transport& transport, Options defaults = {}, Memory& memory = host_memory());
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -25,6 +26,9 @@ class Communicator {
   [[nodiscard]] int rank() const { return transport_->rank(); }
   [[nodiscard]] int size() const { return transport_->size(); }
   [[nodiscard]] Transport& transport() { return *transport_; }
+  [[nodiscard]] Memory& memory() { return *memory_; }
+  /// The plain library's own collectives for these arrays; null where there is no such library.
+  [[nodiscard]] PlainCollectives* plain() { return memory_->plain(*transport_); }
 
   /// Used by calls that are given no options of their own.
   [[nodiscard]] const Options& defaults() const { return defaults_; }
@@ -52,6 +56,7 @@ class Communicator {
  private:
   std::unique_ptr<Transport> owned_;
   Transport* transport_;
+  Memory* memory_;
   Options defaults_;
   Report last_;
   bool last_is_plain_ = false;  ///< of record_plain()

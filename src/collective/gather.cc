@@ -6,7 +6,6 @@
 #include "collective/budget.h"
 #include "collective/call.h"
 #include "collective/choice.h"
-#include "collective/movement.h"
 #include "collective/plain_way.h"
 
 namespace laconic {
@@ -61,8 +60,8 @@ Report gather_parts(ConstArray send, MutArray recv, const Parts& parts, int root
   const Budget budget = call.decide_movement(send.dtype, agreed);
   const Layout layout(shares, call.segment_values(agreed, send.dtype, shares));
   const auto program = choose_gather(comm.size(), comm.rank(), root, layout.total() * size_of(send.dtype));
-  MovementKernel kernel(operands, results, budget, options.threads);
-  return call.finish(Pipeline(comm, program, layout, kernel, call.report()).run());
+  const auto kernel = comm.memory().movement(operands, results, budget, options.threads);
+  return call.finish(Pipeline(comm, program, layout, *kernel, call.report()).run());
 }
 
 }  // namespace

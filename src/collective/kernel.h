@@ -1,6 +1,7 @@
 // What happens to data on its way through a schedule. The pipeline moves messages and knows nothing else of them; a
 // kernel knows where a block lies in memory and how it is coded. Another codec, another operation, or arrays in GPU
-// memory are another kernel, not another collective.
+// memory are another kernel, not another collective. Messages lie where plain code can reach them; see memory.h for
+// arrays.
 #pragma once
 
 #include <cstddef>
@@ -53,8 +54,14 @@ class Kernel {
     throw Error(Code::internal, "a schedule asked for a sum that this kernel does not form");
   }
 
+  /// Plain elements that are to travel: those of the operand, or of the result where that is there already.
+  virtual void read_plain(const Part& part, bool of_result, frame::MutBytes out) {
+    const ConstArray x = of_result ? ConstArray(result(part)) : operand(part);
+    std::memcpy(out.data(), x.data, x.bytes());
+  }
+
   /// A part of the result that came as plain elements.
-  void deliver_plain(const Part& part, frame::Bytes elements) const {
+  virtual void deliver_plain(const Part& part, frame::Bytes elements) {
     std::memcpy(result(part).data, elements.data(), elements.size());
   }
 

@@ -159,10 +159,11 @@ void Mail::put(ConstArray x, int to, int tag) {
   if (refused) return;
   call_.note(budget);
   for (std::size_t at = 0; at < x.count; at += opening.segment_values) {
-    const ConstArray part = slice_of(x, at, std::min<std::size_t>(opening.segment_values, x.count - at));
-    call_.report().stats.original_bytes += part.bytes();
-    const MessagePtr message = put_segment(part, *find_codec(budget.codec), budget.grid, to, tag);
-    if (opening.verified != 0 && !failure_) verify_sent(part, *message, at);
+    const HostOperand part(comm_.memory(),
+                           slice_of(x, at, std::min<std::size_t>(opening.segment_values, x.count - at)));
+    call_.report().stats.original_bytes += part.get().bytes();
+    const MessagePtr message = put_segment(part.get(), *find_codec(budget.codec), budget.grid, to, tag);
+    if (opening.verified != 0 && !failure_) verify_sent(part.get(), *message, at);
   }
   if (opening.verified != 0) put_exact(x, opening.segment_values, to, tag);
 }
@@ -171,8 +172,8 @@ void Mail::put(ConstArray x, int to, int tag) {
 void Mail::put_exact(ConstArray x, std::size_t segment_values, int to, int tag) {
   const Stats counted = call_.report().stats;
   for (std::size_t at = 0; at < x.count; at += segment_values) {
-    const ConstArray part = slice_of(x, at, std::min(segment_values, x.count - at));
-    put_segment(part, slice_codec(), make_grid(x.dtype, 0, 0), to, tag);
+    const HostOperand part(comm_.memory(), slice_of(x, at, std::min(segment_values, x.count - at)));
+    put_segment(part.get(), slice_codec(), make_grid(x.dtype, 0, 0), to, tag);
   }
   call_.report().stats = counted;
 }
@@ -272,9 +273,13 @@ std::size_t Mail::take(MutArray room, int from, int tag) {
     await(incoming.front());
     const Part part = layout.part(0, k % segments);
     const Message& message = *incoming.front().message;
-    if (!failure_ && k < segments) open(slice_of(room, part.first, part.count), message, from);
-    if (!failure_ && k >= segments) {
-      verify_received(slice_of(room, part.first, part.count), message, part.first, from);
+    const MutArray place = failure_ ? MutArray{} : slice_of(room, part.first, part.count);
+    if (!failure_ && k < segments) {
+      HostResult result(comm_.memory(), place);
+      open(result.get(), message, from);
+      if (!failure_) result.put_back();
+    } else if (!failure_) {
+      verify_received(HostOperand(comm_.memory(), place).get(), message, part.first, from);
     }
     incoming.pop_front();
   }

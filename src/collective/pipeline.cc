@@ -386,9 +386,8 @@ void Pipeline::make_room() {
 /// A copy, since the caller's memory may change before it has been sent, or after a failure be gone.
 MessagePtr Pipeline::plain(const Piece& piece) {
   MessagePtr message = comm_.pool().take(capacity_);
-  const ConstArray x = is_result(piece) ? ConstArray(kernel_.result(part(piece))) : kernel_.operand(part(piece));
-  std::memcpy(message->room().data(), x.data, x.bytes());
-  comm_.pool().filled(message, x.bytes());
+  kernel_.read_plain(part(piece), is_result(piece), message->room());
+  comm_.pool().filled(message, plain_bytes(piece));
   return message;
 }
 

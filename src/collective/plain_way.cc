@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "collective/budget.h"
-#include "collective/operate.h"
 #include "core/stats.h"
 
 namespace laconic {
@@ -60,7 +59,7 @@ void PlainWay::prepare() {
   mode_ = call_.options().mode;
   const Proposal& p = call_.proposal();
   workload_ = {p.collective, plain_.bytes, comm_.size(), call_.options().threads};
-  call_.proposal().far = plain_.extent > comm_.transport().plain()->most_elements();
+  call_.proposal().far = plain_.extent > comm_.plain()->most_elements();
   if (mode_ != Mode::automatic) return;
   if (!plain_.known) return;
   history_ = &comm_.routing().of(kind_of(p, plain_.bytes));
@@ -70,7 +69,7 @@ void PlainWay::prepare() {
 bool PlainWay::offered() const {
   const Options& o = call_.options();
   const Proposal& p = call_.proposal();
-  PlainCollectives* const library = comm_.transport().plain();
+  PlainCollectives* const library = comm_.plain();
   if (o.mode == Mode::compressed || library == nullptr || comm_.size() == 1) return false;
   if (o.codec != CodecId::slice || o.framework != Framework::automatic || o.schedule != Schedule::automatic)
     return false;
@@ -87,7 +86,7 @@ std::optional<Report> PlainWay::at_once() {
   if (call_.proposal().refused) throw Error(*call_.proposal().refused);
   if (mode_ == Mode::automatic) call_.report().result_bound = history_->result_bound;
   const Proposal& p = call_.proposal();
-  if (comm_.transport().plain()->most_elements() >= Shortcuts::most_bytes) {
+  if (comm_.plain()->most_elements() >= Shortcuts::most_bytes) {
     const Options* const defaults = call_.options() == comm_.defaults() ? &comm_.defaults() : nullptr;
     comm_.routing().shortcuts().learn({p.collective, p.dtype, p.op, plain_.bytes}, call_.options(), defaults, history_);
   }
@@ -106,7 +105,7 @@ void PlainWay::propose(ConstArray operand) {
   const double whole =
       is_float(p.dtype) && p.bound.kind != BoundKind::lossless ? p.bound.absolute_for(p.range.width()) : 0;
   const bool shared = p.op == Op::sum && p.bound.scope == BoundScope::result;
-  p.fraction = sample_fraction(operand, shared ? whole / comm_.size() : whole, p.range.max_abs());
+  p.fraction = sample_fraction(comm_.memory(), operand, shared ? whole / comm_.size() : whole, p.range.max_abs());
 }
 
 bool PlainWay::may_pay() const {
@@ -140,7 +139,7 @@ bool PlainWay::learn_size(const Agreement& agreed) {
   plain_.elements = blocks ? *std::max_element(counts.begin(), counts.end())
                            : std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
   plain_.bytes = workload_.bytes = plain_.elements * size_of(call_.proposal().dtype);
-  return plain_.elements <= comm_.transport().plain()->most_elements();
+  return plain_.elements <= comm_.plain()->most_elements();
 }
 
 std::optional<Report> PlainWay::if_cheaper(const Agreement& agreed) {
@@ -174,7 +173,7 @@ void PlainWay::calibrate() {
 Report PlainWay::run() {
   const auto start = std::chrono::steady_clock::now();
   try {
-    make_(run_, *comm_.transport().plain());
+    make_(run_, *comm_.plain());
   } catch (const Error&) {
     comm_.mark_unusable();
     throw;
@@ -191,8 +190,8 @@ Report PlainWay::run() {
   return call_.finish();
 }
 
-void finish_plain_average(Op op, MutArray recv, int ranks) {
-  if (op == Op::average) divide(recv, ranks);
+void finish_plain_average(Op op, MutArray recv, int ranks, Memory& memory) {
+  if (op == Op::average) memory.divide(recv, ranks);
 }
 
 }  // namespace laconic

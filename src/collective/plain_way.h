@@ -35,7 +35,7 @@ bool by_shortcut(bool sound, const CallShape& shape, Communicator& comm, const O
   const bool timed = known->is_to_be_timed();
   const auto start = timed ? Clock::now() : Clock::time_point{};
   try {
-    run(*comm.transport().plain());
+    run(*comm.plain());
   } catch (const Error&) {
     comm.mark_unusable();
     throw;
@@ -101,6 +101,6 @@ class PlainWay {
 /// What the library computes for a reduction by `op`: an average is a sum, divided afterwards.
 constexpr Op plain_op(Op op) { return op == Op::average ? Op::sum : op; }
 /// The rest of an average over `ranks`.
-void finish_plain_average(Op op, MutArray recv, int ranks);
+void finish_plain_average(Op op, MutArray recv, int ranks, Memory& memory = host_memory());
 
 }  // namespace laconic

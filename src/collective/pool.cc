@@ -34,7 +34,7 @@ struct BufferPool::Shelf {
   }
 };
 
-BufferPool::BufferPool() : shelf_(std::make_shared<Shelf>()) {}
+BufferPool::BufferPool(Memory& memory) : memory_(memory), shelf_(std::make_shared<Shelf>()) {}
 BufferPool::~BufferPool() = default;
 
 MessagePtr BufferPool::take(std::size_t capacity) {
@@ -46,7 +46,7 @@ MessagePtr BufferPool::take(std::size_t capacity) {
     free.erase(std::next(fits).base());
   } else {
     if (!free.empty()) free.erase(free.begin());  // too small for today's segments: do not collect all sizes
-    message = std::make_unique<Message>(capacity);
+    message = std::make_unique<Message>(memory_.message_room(capacity), capacity);
   }
   return {message.release(), [shelf = shelf_](Message* m) { shelf->give_back(std::unique_ptr<Message>(m)); }};
 }

@@ -5,14 +5,16 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
+
+#include "collective/memory.h"
 
 namespace laconic {
 
 /// One message: `size` of its `capacity` bytes are filled.
 class Message {
  public:
-  explicit Message(std::size_t capacity)
-      : bytes_(std::make_unique_for_overwrite<std::uint8_t[]>(capacity)), capacity_(capacity) {}
+  Message(Room room, std::size_t capacity) : bytes_(std::move(room)), capacity_(capacity) {}
 
   [[nodiscard]] std::size_t capacity() const { return capacity_; }
   [[nodiscard]] std::span<std::uint8_t> room() { return {bytes_.get(), capacity_}; }
@@ -20,7 +22,7 @@ class Message {
   void set_size(std::size_t size) { size_ = size; }
 
  private:
-  std::unique_ptr<std::uint8_t[]> bytes_;  // not cleared: a large buffer costs only the pages that a message fills
+  Room bytes_;
   std::size_t capacity_;
   std::size_t size_ = 0;
 };
@@ -31,7 +33,8 @@ using MessagePtr = std::shared_ptr<Message>;
 /// One thread at a time. Messages may outlive the pool.
 class BufferPool {
  public:
-  BufferPool();
+  /// `memory`: where room for messages comes from. It must outlive the pool.
+  explicit BufferPool(Memory& memory);
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
@@ -51,6 +54,7 @@ class BufferPool {
 
  private:
   struct Shelf;
+  Memory& memory_;
   std::shared_ptr<Shelf> shelf_;
 };
 

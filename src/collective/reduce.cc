@@ -24,8 +24,8 @@ std::optional<Failure> on_grid(ConstArray send, MutArray recv, Op op, int root, 
                  : choose_reduce(comm.size(), comm.rank(), root, Layout({send.count}, segment_values).segments(0));
   const auto shares = even_shares(send.count, program.blocks);
   const Layout layout(shares, call.segment_values(agreed, send.dtype, shares));
-  const auto kernel =
-      reduction_kernel(op, split(send, shares), split(recv, shares), budget, comm.size(), call.options().threads);
+  const auto kernel = comm.memory().reduction(op, split(send, shares), split(recv, shares), budget, comm.size(),
+                                              call.options().threads);
   return Pipeline(comm, program, layout, *kernel, call.report()).run();
 }
 
@@ -61,7 +61,7 @@ Report reduce(ConstArray send, MutArray recv, Op op, int root, Communicator& com
   if (comm.rank() != root) recv = {const_cast<void*>(send.data), send.count, send.dtype};
   const auto plainly = [&](PlainCollectives& library) {
     library.reduce(send, recv, plain_op(op), root);
-    if (comm.rank() == root) finish_plain_average(op, recv, comm.size());
+    if (comm.rank() == root) finish_plain_average(op, recv, comm.size(), comm.memory());
   };
   const bool sound = is_rank(root, comm) && send.count == recv.count && are_sound(send, recv, recv.data);
   const CallShape shape{Collective::reduce, send.dtype, op, send.bytes()};
@@ -85,7 +85,8 @@ Report reduce(ConstArray send, MutArray recv, Op op, int root, Communicator& com
   if (auto done = plain.if_cheaper(agreed)) return *done;
   const Budget budget = call.decide(op, send, agreed);
   if (!needs_exact_sum(op, budget)) return call.finish(on_grid(send, recv, op, root, agreed, budget, comm, call));
-  return call.finish(exactly(send, recv, op, root, agreed, comm, call));
+  return call.finish(on_host(comm.memory(), send, recv,
+                             [&](ConstArray s, MutArray r) { return exactly(s, r, op, root, agreed, comm, call); }));
 }
 
 }  // namespace laconic

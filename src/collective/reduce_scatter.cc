@@ -18,7 +18,7 @@ std::optional<Failure> on_grid(ConstArray send, MutArray recv, const std::vector
   std::vector<MutArray> results(shares.size(), MutArray{nullptr, 0, recv.dtype});
   results[static_cast<std::size_t>(comm.rank())] = recv;
   const auto kernel =
-      reduction_kernel(op, split(send, shares), std::move(results), budget, comm.size(), call.options().threads);
+      comm.memory().reduction(op, split(send, shares), std::move(results), budget, comm.size(), call.options().threads);
   const auto program = schedule::ring::reduce_scatter(comm.size(), comm.rank());
   return Pipeline(comm, program, layout, *kernel, call.report()).run();
 }
@@ -38,7 +38,7 @@ Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_
   call.proposal().layout = digest({counts.begin(), counts.end()});
   const auto plainly = [&](PlainCollectives& library) {
     library.reduce_scatter(send, recv, {equal, counts}, plain_op(op));
-    finish_plain_average(op, recv, comm.size());
+    finish_plain_average(op, recv, comm.size(), comm.memory());
   };
   PlainWay plain(call, comm, {.bytes = send.bytes(), .elements = send.count}, plainly);
   if (auto done = plain.at_once()) return *done;
@@ -59,14 +59,15 @@ Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_
   if (!needs_exact_sum(op, budget)) {
     return call.finish(on_grid(send, recv, shares, layout, op, budget, comm, call));
   }
-  return call.finish(exact_reduce_scatter(split(send, shares), recv, op, layout.segment_values(), options.threads, comm,
-                                          call.report()));
+  return call.finish(on_host(comm.memory(), send, recv, [&](ConstArray s, MutArray r) {
+    return exact_reduce_scatter(split(s, shares), r, op, layout.segment_values(), options.threads, comm, call.report());
+  }));
 }
 
 Report reduce_scatter_block(ConstArray send, MutArray recv, Op op, Communicator& comm, const Options& options) {
   const auto plainly = [&](PlainCollectives& library) {
     library.reduce_scatter(send, recv, {true, {}}, plain_op(op));
-    finish_plain_average(op, recv, comm.size());
+    finish_plain_average(op, recv, comm.size(), comm.memory());
   };
   const bool sound =
       send.count == recv.count * static_cast<std::size_t>(comm.size()) && are_sound(send, recv, recv.data);

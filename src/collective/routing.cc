@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collective/calibration.h"
+#include "collective/layout.h"
 #include "core/config.h"
 #include "frame/frame.h"
 
@@ -102,20 +103,30 @@ History& Routing::of(const CallKind& kind) {
   return last_->second;
 }
 
-double sample_fraction(ConstArray x, double bound, double max_abs) {
+double sample_fraction(Memory& memory, ConstArray x, double bound, double max_abs) {
   if (x.count == 0) return 1;
   const Grid grid = make_grid(x.dtype, bound, max_abs);
   const std::size_t chunks = (x.count + frame::chunk_values - 1) / frame::chunk_values;
   const std::size_t taken = std::min(chunks, sampled_chunks);
-  std::vector<std::uint8_t> room(frame::capacity(x.dtype, frame::chunk_values));
+  std::vector<ConstArray> sample;
   std::size_t original = 0, travels = 0;
   for (std::size_t i = 0; i < taken; ++i) {
     const std::size_t first = i * chunks / taken * frame::chunk_values;
-    const ConstArray chunk{static_cast<const std::uint8_t*>(x.data) + first * size_of(x.dtype),
-                           std::min(frame::chunk_values, x.count - first), x.dtype};
-    original += chunk.bytes();
-    travels += frame::encode(chunk, grid, room) - frame::header_bytes;
+    sample.push_back(slice_of(x, first, std::min(frame::chunk_values, x.count - first)));
+    original += sample.back().bytes();
   }
+  Room copies;
+  if (!memory.on_host()) {
+    copies = host_memory().array_room(original);
+    memory.fetch(sample, copies.get());
+    std::uint8_t* at = copies.get();
+    for (ConstArray& chunk : sample) {
+      chunk.data = at;
+      at += chunk.bytes();
+    }
+  }
+  std::vector<std::uint8_t> room(frame::capacity(x.dtype, frame::chunk_values));
+  for (const ConstArray& chunk : sample) travels += frame::encode(chunk, grid, room) - frame::header_bytes;
   return static_cast<double>(travels) / static_cast<double>(original);
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "collective/cost.h"
+#include "collective/memory.h"
 #include "collective/shortcuts.h"
 #include "core/array.h"
 #include "core/bound.h"
@@ -95,8 +96,8 @@ class Routing {
   Shortcuts shortcuts_;                                 ///< into histories_
 };
 
-/// The share of bytes that remains of some chunks spread over x, encoded within `bound` (absolute; 0: losslessly); 1
-/// for an empty array.
-double sample_fraction(ConstArray x, double bound, double max_abs);
+/// The share of bytes that remains of some chunks spread over x (in `memory`), encoded within `bound` (absolute; 0:
+/// losslessly); 1 for an empty array.
+double sample_fraction(Memory& memory, ConstArray x, double bound, double max_abs);
 
 }  // namespace laconic

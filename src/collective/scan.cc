@@ -19,7 +19,7 @@ Report scan_either(Collective collective, ConstArray send, MutArray recv, Op op,
   const int summands = exclusive ? std::max(comm.rank(), 1) : comm.rank() + 1;
   const auto plainly = [&](PlainCollectives& library) {
     library.scan(send, recv, plain_op(op), exclusive);
-    if (!exclusive || comm.rank() != 0) finish_plain_average(op, recv, summands);
+    if (!exclusive || comm.rank() != 0) finish_plain_average(op, recv, summands, comm.memory());
   };
   const bool sound = send.count == recv.count && are_sound(send, recv, recv.data);
   if (by_shortcut(sound, {collective, send.dtype, op, send.bytes()}, comm, options, plainly)) return comm.last();
@@ -41,12 +41,13 @@ Report scan_either(Collective collective, ConstArray send, MutArray recv, Op op,
   const Budget budget = call.decide(op, send, agreed);
   const Layout layout({send.count}, call.segment_values(agreed, send.dtype, {send.count}));
   if (needs_exact_sum(op, budget)) {
-    return call.finish(
-        exact_scan(send, recv, op, exclusive, layout.segment_values(), options.threads, comm, call.report()));
+    return call.finish(on_host(comm.memory(), send, recv, [&](ConstArray s, MutArray r) {
+      return exact_scan(s, r, op, exclusive, layout.segment_values(), options.threads, comm, call.report());
+    }));
   }
   const auto program = exclusive ? schedule::chain::exscan(comm.size(), comm.rank())
                                  : choose_scan(comm.size(), comm.rank(), layout.segments(0));
-  const auto kernel = reduction_kernel(op, {send}, {recv}, budget, summands, options.threads);
+  const auto kernel = comm.memory().reduction(op, {send}, {recv}, budget, summands, options.threads);
   return call.finish(Pipeline(comm, program, layout, *kernel, call.report()).run());
 }
 

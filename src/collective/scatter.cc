@@ -6,7 +6,6 @@
 #include "collective/budget.h"
 #include "collective/call.h"
 #include "collective/choice.h"
-#include "collective/movement.h"
 #include "collective/plain_way.h"
 
 namespace laconic {
@@ -62,8 +61,8 @@ Report scatter_parts(ConstArray send, const Parts& parts, MutArray recv, int roo
   const Budget budget = call.decide_movement(recv.dtype, agreed);
   const Layout layout(shares, call.segment_values(agreed, recv.dtype, shares));
   const auto program = choose_scatter(comm.size(), comm.rank(), root, layout.total() * size_of(recv.dtype));
-  MovementKernel kernel(operands, results, budget, options.threads);
-  return call.finish(Pipeline(comm, program, layout, kernel, call.report()).run());
+  const auto kernel = comm.memory().movement(operands, results, budget, options.threads);
+  return call.finish(Pipeline(comm, program, layout, *kernel, call.report()).run());
 }
 
 }  // namespace

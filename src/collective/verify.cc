@@ -63,10 +63,10 @@ std::vector<Array> cut(const std::vector<Array>& blocks, std::size_t first, std:
 }
 
 /// Room for the same numbers of elements, one after the other.
-class Room {
+class Gathered {
  public:
   template <typename Array>
-  Room(const std::vector<Array>& parts, DType dtype) : dtype_(dtype) {
+  Gathered(const std::vector<Array>& parts, DType dtype) : dtype_(dtype) {
     for (const Array& p : parts) counts.push_back(p.count);
     room_ = std::make_unique_for_overwrite<std::uint8_t[]>(all().bytes());
   }
@@ -79,10 +79,6 @@ class Room {
   DType dtype_;
   std::unique_ptr<std::uint8_t[]> room_;
 };
-
-void copy(ConstArray from, MutArray to) {
-  if (from.count != 0) std::memcpy(to.data, from.data, from.bytes());
-}
 
 }  // namespace
 
@@ -97,16 +93,16 @@ void compare(ConstArray got, ConstArray exact, Tolerance tolerance, std::size_t 
   with_element(got.dtype, [&]<typename Element>(Element) { compare_as<Element>(got, exact, tolerance, first, sum); });
 }
 
-Verification::Verification(Blocks blocks, double ulps, int threads, Exactly exactly)
-    : blocks_(std::move(blocks)), ulps_(ulps), threads_(threads), exactly_(std::move(exactly)) {
+Verification::Verification(Blocks blocks, double ulps, int threads, Exactly exactly, Memory& memory)
+    : blocks_(std::move(blocks)), ulps_(ulps), threads_(threads), exactly_(std::move(exactly)), memory_(memory) {
   const auto overwritten = [&](const ConstArray& operand) {
     return std::any_of(blocks_.results.begin(), blocks_.results.end(),
                        [&](const MutArray& result) { return overlap(operand, result); });
   };
   for (ConstArray& operand : blocks_.operands) {
     if (!overwritten(operand)) continue;
-    kept_.push_back(std::make_unique_for_overwrite<std::uint8_t[]>(operand.bytes()));
-    copy(operand, {kept_.back().get(), operand.count, operand.dtype});
+    kept_.push_back(memory_.array_room(operand.bytes()));
+    memory_.copy(kept_.back().get(), operand.data, operand.bytes());
     operand.data = kept_.back().get();
   }
 }
@@ -121,15 +117,16 @@ Comparison Verification::compare_all(double bound, Communicator& comm) const {
   for (std::size_t first = 0; first < blocks_.longest; first += most) {
     const auto operands = cut(blocks_.operands, first, most);
     const auto results = cut(blocks_.results, first, most);
-    const Room send(operands, dtype);
-    const Room recv(results, dtype);
+    const Gathered send(operands, dtype);
+    const Gathered recv(results, dtype);
     const auto copies = split(send.all(), send.counts);
-    for (std::size_t b = 0; b < operands.size(); ++b) copy(operands[b], copies[b]);
+    for (std::size_t b = 0; b < operands.size(); ++b)
+      memory_.copy(copies[b].data, operands[b].data, operands[b].bytes());
     exactly_({send.all(), send.counts, recv.all(), recv.counts}, comm, lossless);
     const auto exact = split(ConstArray(recv.all()), recv.counts);
     std::size_t before = 0;  // elements of the blocks before this one
     for (std::size_t b = 0; b < results.size(); ++b) {
-      compare(results[b], exact[b], {bound, ulps_}, before + first, found);
+      compare(HostOperand(memory_, results[b]).get(), exact[b], {bound, ulps_}, before + first, found);
       before += blocks_.results[b].count;
     }
   }

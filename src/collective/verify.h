@@ -60,8 +60,9 @@ class Verification {
     std::size_t longest = 0;           ///< elements of the longest of either on any rank
   };
 
-  /// Operands that the result will overwrite are copied. ulps: that it may be off beside its bound.
-  Verification(Blocks blocks, double ulps, int threads, Exactly exactly);
+  /// Blocks lie in `memory`, which must outlive this. Operands that the result will overwrite are copied. ulps: that it
+  /// may be off beside its bound.
+  Verification(Blocks blocks, double ulps, int threads, Exactly exactly, Memory& memory = host_memory());
 
   /// Collective. Puts what was achieved over all ranks into the report; throws Error(internal) on every rank where an
   /// element of any rank is further off than report.result_bound. Leaves the communicator's and the report's statistics
@@ -72,10 +73,11 @@ class Verification {
   [[nodiscard]] Comparison compare_all(double bound, Communicator& comm) const;
 
   Blocks blocks_;
-  std::vector<std::unique_ptr<std::uint8_t[]>> kept_;
+  std::vector<Room> kept_;
   double ulps_;
   int threads_;
   Exactly exactly_;
+  Memory& memory_;
 };
 
 }  // namespace laconic

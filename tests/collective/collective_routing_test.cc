@@ -150,14 +150,14 @@ TEST(Measured, TheFirstCallDoesNotCount) {
 TEST(Sample, TellsSmoothFromRough) {
   const auto smooth = testing_fields::make<float>("smooth", 1000003, 0);
   const auto noise = testing_fields::make<float>("noise", 1000003, 0);
-  const double a = sample_fraction(world::view(smooth), 1e-3, 2);
-  const double b = sample_fraction(world::view(noise), 1e-7, 2);
+  const double a = sample_fraction(host_memory(), world::view(smooth), 1e-3, 2);
+  const double b = sample_fraction(host_memory(), world::view(noise), 1e-7, 2);
   EXPECT_LT(a, 0.5);
   EXPECT_GT(b, 0.6);
   EXPECT_LE(b, 1.05);
-  EXPECT_EQ(sample_fraction({nullptr, 0, DType::f32}, 1e-3, 2), 1);
+  EXPECT_EQ(sample_fraction(host_memory(), {nullptr, 0, DType::f32}, 1e-3, 2), 1);
   const auto few = testing_fields::make<float>("smooth", 5, 0);
-  EXPECT_GT(sample_fraction(world::view(few), 0, 2), 0);
+  EXPECT_GT(sample_fraction(host_memory(), world::view(few), 0, 2), 0);
 }
 
 class CalibrationCache : public testing::Test {
