@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "api/handle.h"
@@ -18,6 +19,7 @@ inline Communicator& required(laconic_comm* comm) {
   if (comm == nullptr) throw Error(Code::invalid_argument, "comm is null");
   return comm->comm;
 }
+inline const Communicator& required(const laconic_comm* comm) { return required(const_cast<laconic_comm*>(comm)); }
 
 /// The options of a call, understood when it is made. Where they cannot be, the call itself fails, so that the other
 /// ranks hear of it and fail too.
@@ -30,6 +32,7 @@ class Chosen {
       wrong_ = e;
     }
   }
+  void refuse_with(const Error& why) { wrong_ = why; }
   [[nodiscard]] const Options& of(Collective collective, Communicator& comm) const {
     if (wrong_) refuse(collective, comm, *wrong_);
     return options_;
@@ -65,9 +68,13 @@ int later(laconic_comm* comm, const laconic_options* options, laconic_request** 
     if (comm->background == nullptr) {
       throw Error(Code::unsupported, "non-blocking calls: " + comm->no_background);
     }
+    Chosen chosen(options, c);
+    if (comm->memory != nullptr) {
+      chosen.refuse_with({Code::unsupported, "non-blocking calls: none on arrays in the memory of a GPU"});
+    }
     auto made = std::make_unique<laconic_request>();
     made->comm = comm;
-    made->result = comm->background->submit([call, chosen = Chosen(options, c)](Communicator& on) {
+    made->result = comm->background->submit([call, chosen = std::move(chosen)](Communicator& on) {
       return call.run(on, chosen.of(Arguments::collective, on));
     });
     *request = made.release();

@@ -2,9 +2,10 @@
 #include "api/arguments.h"
 
 namespace laconic::api {
-namespace {
 
-void fill(laconic_stats& out, const Stats& s, const Report& last) {
+void fill(laconic_stats* stats, const Stats& s, const Report& last) {
+  if (stats == nullptr) throw Error(Code::invalid_argument, "stats is null");
+  laconic_stats& out = *stats;
   // A program compiled against an older header knows fewer fields; none of them was ever removed.
   if (out.struct_size < offsetof(laconic_stats, result_bound) + sizeof out.result_bound) {
     throw Error(Code::invalid_argument, "stats: set struct_size to sizeof(laconic_stats)");
@@ -25,12 +26,6 @@ void fill(laconic_stats& out, const Stats& s, const Report& last) {
   out.plain_calls = s.plain_calls;
 }
 
-const Communicator& asked(const laconic_comm* comm, const laconic_stats* stats) {
-  if (comm == nullptr || stats == nullptr) throw Error(Code::invalid_argument, "comm or stats is null");
-  return comm->comm;
-}
-
-}  // namespace
 }  // namespace laconic::api
 
 namespace lac = laconic;
@@ -51,15 +46,15 @@ int laconic_comm_set_options(laconic_comm* comm, const laconic_options* options)
 
 int laconic_comm_last(const laconic_comm* comm, laconic_stats* stats) {
   return guarded([&] {
-    const lac::Communicator& c = lac::api::asked(comm, stats);
-    lac::api::fill(*stats, c.last().stats, c.last());
+    const lac::Communicator& c = lac::api::required(comm);
+    lac::api::fill(stats, c.last().stats, c.last());
   });
 }
 
 int laconic_comm_total(const laconic_comm* comm, laconic_stats* stats) {
   return guarded([&] {
-    const lac::Communicator& c = lac::api::asked(comm, stats);
-    lac::api::fill(*stats, c.total(), c.last());
+    const lac::Communicator& c = lac::api::required(comm);
+    lac::api::fill(stats, c.total(), c.last());
   });
 }
 

@@ -16,6 +16,9 @@
 
 /// Collective to construct and to destroy.
 struct laconic_comm {
+  /// Without non-blocking calls; `why` there are none.
+  laconic_comm(std::unique_ptr<laconic::Transport> transport, laconic::Options defaults, std::string why)
+      : comm(std::move(transport), defaults), no_background(std::move(why)) {}
   laconic_comm(std::unique_ptr<laconic::Transport> transport, laconic::Options defaults)
       : comm(std::move(transport), defaults) {
     try {
@@ -25,6 +28,7 @@ struct laconic_comm {
       no_background = e.what();
     }
   }
+  std::unique_ptr<laconic::Memory> memory;  ///< of arrays, where it is not the host's
   laconic::Communicator comm;
   std::unique_ptr<laconic::Background> background;  ///< for non-blocking calls; null where there can be none
   std::string no_background;                        ///< why not
@@ -43,6 +47,9 @@ int report(Code code, const std::string& text) noexcept;
 
 /// The options that a C caller means. `base` supplies what it leaves open. Throws Error(invalid_argument).
 Options options_from(const laconic_options* given, const Options& base);
+
+/// Throws Error(invalid_argument) where `out` is null, or too small.
+void fill(laconic_stats* out, const Stats& stats, const Report& last);
 
 /// Bound, threads and verification as the environment has them. Throws Error(invalid_argument).
 Options options_from_environment();

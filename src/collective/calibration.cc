@@ -18,6 +18,7 @@
 #include <sstream>
 #include <vector>
 
+#include "collective/kernel.h"
 #include "collective/metadata.h"
 #include "core/config.h"
 #include "frame/frame.h"
@@ -49,11 +50,14 @@ double shift_seconds(Transport& t, std::span<std::uint8_t> out, std::span<std::u
   });
 }
 
-Link measure_link(Transport& t) {
+Link measure_link(Transport& t, Memory& memory) {
   constexpr int few = 8;
-  std::vector<std::uint8_t> out(probe_bytes, 1), in(probe_bytes);
+  const Room from = memory.message_room(probe_bytes);
+  const Room to = memory.message_room(probe_bytes);
+  const std::span<std::uint8_t> out(from.get(), probe_bytes), in(to.get(), probe_bytes);
+  std::ranges::fill(out, std::uint8_t{1});
   std::array<double, 3 * few> shorts{};
-  for (double& s : shorts) s = shift_seconds(t, std::span(out).first(few), std::span(in).first(few));
+  for (double& s : shorts) s = shift_seconds(t, out.first(few), in.first(few));
   std::nth_element(shorts.begin(), shorts.begin() + shorts.size() / 2, shorts.end());
   Link link{.latency = shorts[shorts.size() / 2]};
   shift_seconds(t, out, in);  // connections, buffers, pages
@@ -62,27 +66,33 @@ Link measure_link(Transport& t) {
   return link;
 }
 
-CodecSpeed measure_codec() {
+CodecSpeed measure_codec(Memory& memory) {
   std::vector<float> x(probe_values);
   std::uint32_t noise = 1;
   for (std::size_t i = 0; i < x.size(); ++i) {
     noise = noise * 1664525U + 1013904223U;
     x[i] = std::sin(static_cast<float>(i) * 0.01F) + static_cast<float>(noise >> 8) * 0x1p-30F;
   }
-  const ConstArray array{x.data(), x.size(), DType::f32};
-  const Grid grid = make_grid(DType::f32, 1e-3, 2);
-  std::vector<std::uint8_t> frame(frame::capacity(DType::f32, x.size()));
-  std::vector<std::uint8_t> sum(frame::sum_capacity(DType::f32, x.size()));
-  std::size_t bytes = 0;
+  const std::size_t bytes = x.size() * sizeof(float);
+  const Room there = memory.array_room(bytes);
+  memory.copy(there.get(), x.data(), bytes);
+  const Budget budget{.route = Route::on_grid, .grid = make_grid(DType::f32, 1e-3, 2)};
+  const auto kernel = memory.reduction(Op::sum, {{there.get(), x.size(), DType::f32}},
+                                       {{there.get(), x.size(), DType::f32}}, budget, 1, 1);
+  const Part all{0, 0, x.size()};
+  const std::size_t capacity = kernel->capacity(x.size());
+  const Room frame = memory.message_room(capacity);
+  const Room sum = memory.message_room(capacity);
+  std::size_t size = 0;
   const auto speed = [&](const std::function<void()>& work) {
     double best = std::numeric_limits<double>::infinity();
     for (int i = 0; i < 3; ++i) best = std::min(best, seconds_of(work));
-    return static_cast<double>(array.bytes()) / best;
+    return static_cast<double>(bytes) / best;
   };
   CodecSpeed s;
-  s.encode = speed([&] { bytes = frame::encode(array, grid, frame); });
-  s.add = speed([&] { frame::encode_add(array, frame::Bytes(frame).first(bytes), sum); });
-  s.decode = speed([&] { frame::decode(frame::Bytes(frame).first(bytes), {x.data(), x.size(), DType::f32}); });
+  s.encode = speed([&] { size = kernel->encode(all, {frame.get(), capacity}); });
+  s.add = speed([&] { kernel->encode_add(all, {frame.get(), size}, {sum.get(), capacity}); });
+  s.decode = speed([&] { kernel->deliver(all, {frame.get(), size}); });
   return s;
 }
 
@@ -99,7 +109,7 @@ Costs worst_of(const std::vector<Costs>& all) {
 }
 
 /// Which measurements are interchangeable: the same library, between the same hosts, with as many ranks on this one.
-std::string class_of(Transport& t) {
+std::string class_of(Transport& t, const Memory& memory) {
   struct Host {
     char name[64] = {};
   } mine;
@@ -109,7 +119,8 @@ std::string class_of(Transport& t) {
   const Host& next = hosts[static_cast<std::size_t>((t.rank() + 1) % t.size())];
   std::ostringstream text;
   text << t.description() << " | " << mine.name << " > " << next.name << " | " << std::ranges::count_if(hosts, same)
-       << " of " << t.size() << " | " << name_of(config().simd) << " | " << LACONIC_VERSION;
+       << " of " << t.size() << " | " << name_of(config().simd) << (memory.on_host() ? "" : " | GPU") << " | "
+       << LACONIC_VERSION;
   return text.str();
 }
 
@@ -168,8 +179,8 @@ void write_cache(const fs::path& file, const std::string& what, const Costs& c) 
 
 }  // namespace
 
-Costs calibrate(Transport& transport, const std::string& folder) {
-  const std::string what = class_of(transport);
+Costs calibrate(Transport& transport, Memory& memory, const std::string& folder) {
+  const std::string what = class_of(transport, memory);
   const fs::path cache = cache_folder(folder);
   struct Found {
     Costs costs;
@@ -185,8 +196,8 @@ Costs calibrate(Transport& transport, const std::string& folder) {
     return worst_of(known);
   }
   Costs measured;
-  measured.link = measure_link(transport);
-  measured.codec = measure_codec();
+  measured.link = measure_link(transport, memory);
+  measured.codec = measure_codec(memory);
   if (!cache.empty()) write_cache(file_for(cache, what), what, measured);
   return worst_of(allgather_value(transport, measured));
 }

@@ -32,9 +32,14 @@ int encodings_of(const Proposal& p, bool reopens, int ranks) {
   return sum + (reopens && p.collective == Collective::allreduce ? ranks - 1 : 0);
 }
 
-void require_pointer(const char* name, const void* data, std::size_t count) {
-  if (data != nullptr || count == 0) return;
-  throw Error(Code::invalid_argument, std::string(name) + " is null, but has " + std::to_string(count) + " elements");
+void require_pointer(const char* name, const void* data, std::size_t count, const Memory& memory) {
+  if (count == 0) return;
+  if (data == nullptr) {
+    throw Error(Code::invalid_argument, std::string(name) + " is null, but has " + std::to_string(count) + " elements");
+  }
+  if (!memory.holds(data)) {
+    throw Error(Code::invalid_argument, std::string(name) + " does not lie in the memory of the communicator's arrays");
+  }
 }
 
 }  // namespace
@@ -67,8 +72,8 @@ void Call::check_arrays(ConstArray send, MutArray recv, const void* in_place) {
       throw Error(Code::invalid_argument, "send is " + std::string(name_of(send.dtype)) + ", recv is " +
                                               std::string(name_of(recv.dtype)) + "; both must have the same dtype");
     }
-    require_pointer("send", send.data, send.count);
-    require_pointer("recv", recv.data, recv.count);
+    require_pointer("send", send.data, send.count, comm_.memory());
+    require_pointer("recv", recv.data, recv.count, comm_.memory());
     if (send.data != in_place && overlap(send, recv)) {
       throw Error(Code::invalid_argument, "send and recv overlap without being in place");
     }

@@ -25,6 +25,11 @@ Communicator::Communicator(Transport& transport, Options defaults, Memory& memor
 
 Communicator::~Communicator() = default;
 
+void Communicator::use(Memory& memory) {
+  memory_ = &memory;
+  pool_ = std::make_unique<BufferPool>(memory);
+}
+
 void Communicator::require_usable() const {
   if (usable_) return;
   throw Error(Code::transport, "this communicator failed before and cannot be used any more; make a new one");

@@ -33,6 +33,9 @@ class Memory {
   /// Whether plain code can read and write arrays there.
   [[nodiscard]] virtual bool on_host() const = 0;
 
+  /// Whether an array at `p` can lie there, as far as that can be told.
+  [[nodiscard]] virtual bool holds(const void* /*p*/) const { return true; }
+
   /// For elements.
   virtual Room array_room(std::size_t bytes) = 0;
   /// For messages: plain code and transports read and write it.

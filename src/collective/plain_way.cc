@@ -163,7 +163,7 @@ std::optional<Report> PlainWay::if_cheaper(const Agreement& agreed) {
 
 void PlainWay::calibrate() {
   try {
-    comm_.routing().calibrate(comm_.transport());
+    comm_.routing().calibrate(comm_.transport(), comm_.memory());
   } catch (const Error&) {  // messages may be under way
     comm_.mark_unusable();
     throw;

@@ -1,6 +1,7 @@
 #include "collective/reduce_scatter.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "collective/budget.h"
@@ -23,21 +24,57 @@ std::optional<Failure> on_grid(ConstArray send, MutArray recv, const std::vector
   return Pipeline(comm, program, layout, *kernel, call.report()).run();
 }
 
+/// Elements of the blocks of lower ranks.
+std::size_t elements_before(std::span<const std::size_t> counts, int rank) {
+  const auto lower = counts.first(std::min(counts.size(), static_cast<std::size_t>(rank)));
+  return std::accumulate(lower.begin(), lower.end(), std::size_t{0});
+}
+
+/// Whether the result lies where this rank's own block of the operand does.
+bool is_own_block(ConstArray recv, ConstArray send, std::size_t before, const Communicator& comm) {
+  return comm.rank() != 0 && send.data != nullptr && send.dtype == recv.dtype && before + recv.count <= send.count &&
+         slice_of(send, before, recv.count).data == recv.data;
+}
+
+/// The result of the plain library's call: in its place or, where that is within the operand but not at its front,
+/// which libraries do not agree about, beside it.
+class BesideOperand {
+ public:
+  BesideOperand(MutArray recv, ConstArray send, Memory& memory) : recv_(recv), memory_(memory) {
+    if (recv.data != send.data && overlap(recv, send)) room_ = memory.array_room(recv.bytes());
+  }
+  [[nodiscard]] MutArray get() const {
+    return {room_ != nullptr ? static_cast<void*>(room_.get()) : recv_.data, recv_.count, recv_.dtype};
+  }
+  void finish() const {
+    if (room_ != nullptr) memory_.copy(recv_.data, room_.get(), recv_.bytes());
+  }
+
+ private:
+  MutArray recv_;
+  Memory& memory_;
+  Room room_;
+};
+
 }  // namespace
 
 // In place: the ring finishes with the rank's own block, segment by segment, so what a decoded segment is written over
-// has been encoded before: other blocks in earlier steps, the own one no later than the segment itself.
+// has been encoded before: other blocks in earlier steps, the own one no later than the segment itself. That holds for
+// a result at the front of the operand, as MPI has it, and for one in the place of the rank's own block, as NCCL has it.
 Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_t> counts, Op op, Communicator& comm,
                       const Options& options) {
   const bool equal = std::ranges::all_of(counts, [&](std::size_t c) { return c == counts.front(); });
+  const std::size_t before = elements_before(counts, comm.rank());
   Call call(Collective::reduce_scatter, comm, options);
-  call.check_arrays(send, recv, recv.data);
+  call.check_arrays(send, recv, is_own_block(recv, send, before, comm) ? send.data : recv.data);
   call.check_op(op, send.dtype);
   call.check_bound(send.dtype);
   call.check_parts({.counts = counts}, send.count, recv.count);
   call.proposal().layout = digest({counts.begin(), counts.end()});
   const auto plainly = [&](PlainCollectives& library) {
-    library.reduce_scatter(send, recv, {equal, counts}, plain_op(op));
+    const BesideOperand result(recv, send, comm.memory());
+    library.reduce_scatter(send, result.get(), {equal, counts}, plain_op(op));
+    result.finish();
     finish_plain_average(op, recv, comm.size(), comm.memory());
   };
   PlainWay plain(call, comm, {.bytes = send.bytes(), .elements = send.count}, plainly);
@@ -66,14 +103,17 @@ Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_
 
 Report reduce_scatter_block(ConstArray send, MutArray recv, Op op, Communicator& comm, const Options& options) {
   const auto plainly = [&](PlainCollectives& library) {
-    library.reduce_scatter(send, recv, {true, {}}, plain_op(op));
+    const BesideOperand result(recv, send, comm.memory());
+    library.reduce_scatter(send, result.get(), {true, {}}, plain_op(op));
+    result.finish();
     finish_plain_average(op, recv, comm.size(), comm.memory());
   };
-  const bool sound =
-      send.count == recv.count * static_cast<std::size_t>(comm.size()) && are_sound(send, recv, recv.data);
+  const auto ranks = static_cast<std::size_t>(comm.size());
+  const bool own = is_own_block(recv, send, recv.count * static_cast<std::size_t>(comm.rank()), comm);
+  const bool sound = send.count == recv.count * ranks && are_sound(send, recv, own ? send.data : recv.data);
   const CallShape shape{Collective::reduce_scatter, send.dtype, op, send.bytes()};
   if (by_shortcut(sound, shape, comm, options, plainly)) return comm.last();
-  const std::vector<std::size_t> counts(static_cast<std::size_t>(comm.size()), recv.count);
+  const std::vector<std::size_t> counts(ranks, recv.count);
   return reduce_scatter(send, recv, counts, op, comm, options);
 }
 

@@ -11,7 +11,8 @@ namespace laconic {
 
 /// Rank r gets elements [counts[0] + ... + counts[r-1], ... + counts[r]) of the sum. counts has size() entries, the
 /// same on every rank; send.count is their total and recv.count is counts[rank()]. In place when recv.data ==
-/// send.data: the rank's share then comes to the front of the array. Everything else as for allreduce.
+/// send.data (the rank's share then comes to the front of the array), or when recv is this rank's own block of send.
+/// Everything else as for allreduce.
 Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_t> counts, Op op, Communicator& comm,
                       const Options& options);
 

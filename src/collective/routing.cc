@@ -89,8 +89,8 @@ void History::let_pass(const Estimates& e) {
   at_once_left_ = interval_;
 }
 
-void Routing::calibrate(Transport& transport) {
-  if (!costs_) costs_ = laconic::calibrate(transport, config().cache);
+void Routing::calibrate(Transport& transport, Memory& memory) {
+  if (!costs_) costs_ = laconic::calibrate(transport, memory, config().cache);
 }
 
 History& Routing::of(const CallKind& kind) {

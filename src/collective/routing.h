@@ -82,7 +82,7 @@ class History {
 class Routing {
  public:
   /// Collective, the first time. When all ranks have agreed that they want to know.
-  void calibrate(Transport& transport);
+  void calibrate(Transport& transport, Memory& memory);
   [[nodiscard]] bool calibrated() const { return costs_.has_value(); }
   [[nodiscard]] const Costs& costs() const { return *costs_; }
   /// The history of this kind. Kinds beyond a few thousand make all be forgotten.

@@ -8,6 +8,8 @@
 #include "core/array.h"
 #include "core/op.h"
 
+struct CUstream_st;
+
 namespace laconic {
 
 /// Each rank's part of an array. `equal` (the same on all ranks): as many elements as this rank's own, one part after
@@ -39,6 +41,10 @@ class PlainCollectives {
   /// Whether there is a type for its elements and an operation for `op` (sum, min, max, product). What only moves needs
   /// none.
   [[nodiscard]] virtual bool reduces(DType dtype, Op op) const = 0;
+  /// Whether arrays may lie in the memory of a GPU; see work_on().
+  [[nodiscard]] virtual bool takes_device_arrays() const { return false; }
+  /// Arrays on a GPU are read when `stream` (a cudaStream_t) comes to it. Results are there when a call returns.
+  virtual void work_on(CUstream_st* /*stream*/) {}
   /// The most elements that an array of all ranks' parts may have, gaps included, where parts differ; what has one
   /// count everywhere and does not fit goes in pieces.
   [[nodiscard]] virtual std::size_t most_elements() const = 0;

@@ -169,7 +169,7 @@ class CalibrationCache : public testing::Test {
   std::vector<Costs> calibrate_on_all(const std::string& where) const {
     std::vector<Costs> all(3);
     run_ranks(
-        3, [&](Transport& t) { all[static_cast<std::size_t>(t.rank())] = calibrate(t, where); }, 30);
+        3, [&](Transport& t) { all[static_cast<std::size_t>(t.rank())] = calibrate(t, host_memory(), where); }, 30);
     return all;
   }
   static void expect_equal(const Costs& a, const Costs& b) {

@@ -1,0 +1,54 @@
+/* Laconic over NCCL: on arrays in the memory of GPUs, between ranks of a communicator of the program's. Link
+ * liblaconic_nccl_api, liblaconic_nccl, liblaconic_device and liblaconic_gpu. See docs/guide.md.
+ *
+ *   laconic_nccl_allreduce(gradients, gradients, n, ncclFloat32, ncclAvg, comm, stream, &options);
+ */
+#ifndef LACONIC_LACONIC_NCCL_H
+#define LACONIC_LACONIC_NCCL_H
+
+#include <laconic/laconic_gpu.h>
+#include <nccl.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Collective over `nccl`, which is split and need not live longer than this call. Arrays lie in the memory of the
+ * current device, which must be the communicator's; see laconic_comm_use_device. On failure *comm is NULL. There are no
+ * messages between two ranks, and no non-blocking calls. */
+int laconic_comm_from_nccl(ncclComm_t nccl, laconic_stream stream, laconic_comm** comm);
+
+/* NCCL's collectives, with its arguments, within a bound: ncclFloat32, ncclFloat64, ncclFloat16, ncclBfloat16 and 32 and
+ * 64 bit integers; ncclSum, ncclAvg, ncclMin, ncclMax. They work on `stream` after what that has been given before, but
+ * other than NCCL's they return when the result is there; so not between ncclGroupStart and ncclGroupEnd, and not while
+ * the stream is being captured. What they need for a communicator is made in the first call and freed by
+ * laconic_nccl_release. NULL options: the environment's. Return a laconic_error. Thread safe for different
+ * communicators. */
+int laconic_nccl_allreduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
+                           ncclComm_t comm, laconic_stream stream, const laconic_options* options);
+/* recvbuff is of interest on the root only. */
+int laconic_nccl_reduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
+                        int root, ncclComm_t comm, laconic_stream stream, const laconic_options* options);
+/* In place: recvbuff == sendbuff + rank * recvcount. */
+int laconic_nccl_reduce_scatter(const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype,
+                                ncclRedOp_t op, ncclComm_t comm, laconic_stream stream, const laconic_options* options);
+/* sendbuff is of interest on the root only; the root too holds afterwards what the others got. */
+int laconic_nccl_broadcast(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
+                           ncclComm_t comm, laconic_stream stream, const laconic_options* options);
+/* In place: sendbuff == recvbuff + rank * sendcount. */
+int laconic_nccl_allgather(const void* sendbuff, void* recvbuff, size_t sendcount, ncclDataType_t datatype,
+                           ncclComm_t comm, laconic_stream stream, const laconic_options* options);
+
+/* Of the last call on `comm` that succeeded, or of all of them. */
+int laconic_nccl_last(ncclComm_t comm, laconic_stats* stats);
+int laconic_nccl_total(ncclComm_t comm, laconic_stats* stats);
+
+/* To be called by all ranks before ncclCommDestroy, and not after ncclCommAbort; a communicator that Laconic has nothing
+ * for is allowed. */
+int laconic_nccl_release(ncclComm_t comm);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

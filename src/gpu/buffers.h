@@ -1,0 +1,73 @@
+// A stream, and memory for what is under way on it: kept from call to call, since allocating waits for the device.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/codec.h"
+
+namespace laconic::gpu {
+
+/// Grows when asked for more; what it held is lost then.
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  ~DeviceBuffer();
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+  /// Nothing may be using it. At least 256 bytes, aligned to 256.
+  std::uint8_t* at_least(std::size_t bytes);
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// Pinned memory of the host.
+class PinnedBuffer {
+ public:
+  PinnedBuffer() = default;
+  ~PinnedBuffer();
+  PinnedBuffer(const PinnedBuffer&) = delete;
+  PinnedBuffer& operator=(const PinnedBuffer&) = delete;
+  std::uint8_t* at_least(std::size_t bytes);
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// One thread at a time.
+class Buffers {
+ public:
+  static constexpr int most_frames = 3;   // of a sum: two operands and the result
+  static constexpr int most_reports = 3;  // a sum's, and its operands' checksums
+
+  Buffers();
+
+  [[nodiscard]] Stream stream() const { return stream_; }
+  void use(Stream stream) { stream_ = stream; }
+  /// Waits until all that was enqueued is done.
+  void finish() const;
+
+  /// Enqueues a copy in any direction.
+  void copy(void* to, const void* from, std::size_t bytes) const;
+
+  DeviceBuffer frames[most_frames];
+  DeviceBuffer workspace;
+  DeviceBuffer elements;  ///< plain ones, on their way
+  PinnedBuffer pinned;    ///< small things on their way to the host
+
+  /// In device memory.
+  [[nodiscard]] Report* report(int i);
+  /// Waits, and says what is in the first n of them.
+  std::array<Report, most_reports> finished_reports(int n);
+
+ private:
+  Stream stream_ = nullptr;
+  DeviceBuffer reports_;
+  PinnedBuffer reports_here_;
+};
+
+}  // namespace laconic::gpu

@@ -1,0 +1,57 @@
+// The slice codec's kernels for arrays in device memory: a collective's messages are made there and come to the host
+// compressed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "collective/kernel.h"
+#include "collective/memory.h"
+#include "gpu/buffers.h"
+
+namespace laconic::gpu {
+
+/// For movement and for sums and averages on the grid (as MovementKernel and GridReductionKernel, with the same bytes).
+/// f32, f64, f16, bf16. Everything is done when a call returns.
+class DeviceKernel final : public Kernel {
+ public:
+  enum class Work : std::uint8_t { movement, sum };
+
+  /// `memory` and `buffers` must outlive this. Decoding divides by `divisor`. threads: of the host, where it has to
+  /// help.
+  DeviceKernel(Work work, Memory& memory, Buffers& buffers, std::vector<ConstArray> operands,
+               std::vector<MutArray> results, const Grid& grid, std::uint32_t divisor, int threads);
+
+  [[nodiscard]] std::size_t element_bytes() const override { return size_of(grid_.dtype); }
+  [[nodiscard]] std::size_t capacity(std::size_t values) const override;
+  std::size_t encode(const Part& part, frame::MutBytes out) override;
+  std::size_t encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) override;
+  std::size_t add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) override;
+  std::size_t add_plain(const Part& part, frame::Bytes held, ConstArray received, frame::MutBytes out) override;
+  void read_plain(const Part& part, bool of_result, frame::MutBytes out) override;
+  void deliver_plain(const Part& part, frame::Bytes elements) override;
+  void keep(const Part& part) override;
+  void deliver(const Part& part, frame::Bytes message) override;
+
+ private:
+  /// Brings a message to the device and looks at it there. `i`: which of them this is.
+  FrameIn bring(int i, frame::Bytes message, std::size_t count);
+  [[nodiscard]] FrameOut room_for(std::size_t count);
+  Workspace workspace(std::size_t bytes);
+  /// Waits for what was enqueued; false where the device could not form the sum, though the host can. Throws
+  /// Error(corrupt) for a message that is damaged.
+  bool finished(std::initializer_list<frame::Bytes> messages);
+  std::size_t take(frame::MutBytes out);
+  std::size_t sum_with(ConstArray x, frame::Bytes held, frame::MutBytes out);
+
+  Work work_;
+  Memory& memory_;
+  Buffers& buffers_;
+  Grid grid_;
+  std::uint32_t divisor_;
+  int threads_;
+  std::uint64_t written_ = 0;  ///< bytes of the last frame
+};
+
+}  // namespace laconic::gpu

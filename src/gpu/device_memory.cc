@@ -1,0 +1,161 @@
+#include "gpu/device_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "collective/movement.h"
+#include "collective/reduction.h"
+#include "collective/staged.h"
+#include "collective/staged_plain.h"
+#include "gpu/cuda.h"
+#include "gpu/device_kernel.h"
+#include "gpu/survey.h"
+#include "transport/transport.h"
+
+namespace laconic::gpu {
+namespace {
+
+// What a segment costs beside its bytes (launches, and waiting for them: some tens of microseconds) asks for more than
+// on the host.
+constexpr Memory::SegmentBytes segment_bytes_on_device{std::size_t{1} << 20, std::size_t{4} << 20};
+
+// A message is seldom longer than its elements were; a sum of absurd values may be, and gets room that is not pinned.
+constexpr std::size_t pinned_of_a_message = segment_bytes_on_device.most + (std::size_t{128} << 10);
+
+struct MessageMemory {
+  MessageMemory(std::size_t wanted, std::size_t pinned) : bytes(wanted) {
+    data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data == MAP_FAILED) throw std::bad_alloc();
+    // Where it cannot be pinned (a limit of the system's), copies are slower, that is all.
+    registered = cudaHostRegister(data, pinned, cudaHostRegisterDefault) == cudaSuccess;
+    if (!registered) static_cast<void>(cudaGetLastError());
+  }
+  ~MessageMemory() {
+    if (registered) cudaHostUnregister(data);
+    munmap(data, bytes);
+  }
+  MessageMemory(const MessageMemory&) = delete;
+  MessageMemory& operator=(const MessageMemory&) = delete;
+
+  void* data;
+  std::size_t bytes;
+  bool registered = false;
+};
+
+std::size_t in_pages(std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return std::max<std::size_t>(1, (bytes + page - 1) / page) * page;
+}
+
+}  // namespace
+
+DeviceMemory::DeviceMemory() = default;
+DeviceMemory::~DeviceMemory() = default;
+
+void DeviceMemory::use(Stream stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check_cuda(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
+  if (status != cudaStreamCaptureStatusNone) {
+    throw Error(Code::unsupported, "stream: is being captured; a collective that compresses cannot be part of a graph");
+  }
+  buffers_.use(stream);
+}
+
+Room DeviceMemory::array_room(std::size_t bytes) {
+  void* data = nullptr;
+  check_cuda(cudaMalloc(&data, std::max<std::size_t>(bytes, 1)), "cudaMalloc");
+  return {static_cast<std::uint8_t*>(data), [](std::uint8_t* p) { cudaFree(p); }};
+}
+
+Room DeviceMemory::message_room(std::size_t bytes) {
+  const std::size_t whole = in_pages(bytes);
+  auto memory = std::make_shared<MessageMemory>(whole, std::min(whole, in_pages(pinned_of_a_message)));
+  auto* const data = static_cast<std::uint8_t*>(memory->data);
+  return {std::move(memory), data};
+}
+
+void DeviceMemory::copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0 || to == from) return;
+  const auto* const first = static_cast<const std::uint8_t*>(from);
+  auto* const target = static_cast<std::uint8_t*>(to);
+  if (target < first + bytes && first < target + bytes) {  // CUDA has no memmove
+    const Room aside = array_room(bytes);
+    buffers_.copy(aside.get(), from, bytes);
+    buffers_.copy(to, aside.get(), bytes);
+    buffers_.finish();
+    return;
+  }
+  buffers_.copy(to, from, bytes);
+  buffers_.finish();
+}
+
+void DeviceMemory::fetch(const std::vector<ConstArray>& pieces, void* to) {
+  std::size_t bytes = 0;
+  for (const ConstArray& x : pieces) bytes += x.bytes();
+  auto* const here = buffers_.pinned.at_least(bytes);
+  std::size_t at = 0;
+  for (const ConstArray& x : pieces) {
+    buffers_.copy(here + at, x.data, x.bytes());
+    at += x.bytes();
+  }
+  buffers_.finish();
+  std::memcpy(to, here, bytes);
+}
+
+std::unique_ptr<Kernel> DeviceMemory::movement(std::vector<ConstArray> operands, std::vector<MutArray> results,
+                                               const Budget& budget, int threads) {
+  if (budget.codec == CodecId::slice && !budget.reopens && is_float(budget.grid.dtype)) {
+    return std::make_unique<DeviceKernel>(DeviceKernel::Work::movement, *this, buffers_, std::move(operands),
+                                          std::move(results), budget.grid, 1, threads);
+  }
+  const auto make = [&](std::vector<ConstArray> x, std::vector<MutArray> y) {
+    return host_memory().movement(std::move(x), std::move(y), budget, threads);
+  };
+  return std::make_unique<StagedKernel>(*this, std::move(operands), std::move(results), make);
+}
+
+std::unique_ptr<Kernel> DeviceMemory::reduction(Op op, std::vector<ConstArray> operands, std::vector<MutArray> results,
+                                                const Budget& budget, int summands, int threads) {
+  const bool adds = op == Op::sum || op == Op::average;
+  if (adds && budget.route == Route::on_grid && is_float(budget.grid.dtype)) {
+    const auto divisor = static_cast<std::uint32_t>(op == Op::average ? summands : 1);
+    return std::make_unique<DeviceKernel>(DeviceKernel::Work::sum, *this, buffers_, std::move(operands),
+                                          std::move(results), budget.grid, divisor, threads);
+  }
+  const auto make = [&](std::vector<ConstArray> x, std::vector<MutArray> y) {
+    return host_memory().reduction(op, std::move(x), std::move(y), budget, summands, threads);
+  };
+  return std::make_unique<StagedKernel>(*this, std::move(operands), std::move(results), make);
+}
+
+PlainCollectives* DeviceMemory::plain(Transport& transport) {
+  PlainCollectives* const library = transport.plain();
+  if (library == nullptr) return nullptr;
+  if (library->takes_device_arrays()) {
+    library->work_on(stream());
+    return library;
+  }
+  if (staged_ == nullptr || staged_over_ != library) {
+    staged_ = std::make_unique<StagedPlain>(*this, *library);
+    staged_over_ = library;
+  }
+  return staged_.get();
+}
+
+Memory::SegmentBytes DeviceMemory::segment_bytes() const { return segment_bytes_on_device; }
+
+bool is_device_pointer(const void* p) {
+  cudaPointerAttributes found{};
+  if (p == nullptr || cudaPointerGetAttributes(&found, p) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    return false;
+  }
+  return found.type == cudaMemoryTypeDevice || found.type == cudaMemoryTypeManaged;
+}
+
+}  // namespace laconic::gpu

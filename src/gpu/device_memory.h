@@ -1,0 +1,63 @@
+// Arrays in the memory of a GPU, for a communicator: its collectives then take device pointers.
+//
+//   gpu::DeviceMemory memory;
+//   Communicator comm(transport, options, memory);
+//   memory.use(stream);                       // what the stream has been given before is waited for
+//   allreduce(send, recv, Op::sum, comm);     // arrays in device memory; complete on return
+//
+// Messages lie in the host's memory, pinned as far as they are usually long: only compressed bytes cross PCIe, and any
+// transport can carry them, one that knows nothing of GPUs too. f32, f64, f16 and bf16 are coded by the device where
+// data moves or is summed on the grid; the rest (integers, minimum and maximum, exact sums, other codecs) is copied and
+// done by the host's code.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "collective/memory.h"
+#include "gpu/buffers.h"
+#include "gpu/codec.h"
+
+namespace laconic::gpu {
+
+/// Whether the pointer is one to device (or managed) memory.
+bool is_device_pointer(const void* p);
+
+/// Of the device that is current where it is made; it must be current in every call.
+class DeviceMemory final : public Memory {
+ public:
+  DeviceMemory();
+  ~DeviceMemory() override;
+
+  /// All work goes to this stream (the caller's, which must outlive its use) from now on; null: the default stream.
+  /// Throws Error(unsupported) while the stream is being captured: a collective cannot be part of a graph, since the
+  /// host must know how long messages are.
+  void use(Stream stream);
+  [[nodiscard]] Stream stream() const { return buffers_.stream(); }
+
+  [[nodiscard]] bool on_host() const override { return false; }
+  [[nodiscard]] bool holds(const void* p) const override { return is_device_pointer(p); }
+  Room array_room(std::size_t bytes) override;
+  Room message_room(std::size_t bytes) override;
+  void copy(void* to, const void* from, std::size_t bytes) override;
+  void fetch(const std::vector<ConstArray>& pieces, void* to) override;
+  Range scan(ConstArray x) override;
+  Outliers count_outliers(ConstArray x, double limit, double fill) override;
+  void divide(MutArray x, int by) override;
+  std::unique_ptr<Kernel> movement(std::vector<ConstArray> operands, std::vector<MutArray> results,
+                                   const Budget& budget, int threads) override;
+  std::unique_ptr<Kernel> reduction(Op op, std::vector<ConstArray> operands, std::vector<MutArray> results,
+                                    const Budget& budget, int summands, int threads) override;
+  PlainCollectives* plain(Transport& transport) override;
+  [[nodiscard]] SegmentBytes segment_bytes() const override;
+
+ private:
+  Buffers buffers_;
+  std::unique_ptr<PlainCollectives> staged_;  ///< of the last transport whose library wants arrays on the host
+  PlainCollectives* staged_over_ = nullptr;
+};
+
+}  // namespace laconic::gpu

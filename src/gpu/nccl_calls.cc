@@ -1,0 +1,103 @@
+#include "gpu/nccl_calls.h"
+
+#include <utility>
+
+#include "collective/allgather.h"
+#include "collective/allreduce.h"
+#include "collective/bcast.h"
+#include "collective/reduce.h"
+#include "collective/reduce_scatter.h"
+#include "core/error.h"
+#include "transport/nccl/nccl.h"
+
+namespace laconic::gpu {
+
+std::optional<DType> dtype_of(ncclDataType_t type) {
+  switch (type) {
+    case ncclFloat32:
+      return DType::f32;
+    case ncclFloat64:
+      return DType::f64;
+    case ncclFloat16:
+      return DType::f16;
+    case ncclBfloat16:
+      return DType::bf16;
+    case ncclInt32:
+      return DType::i32;
+    case ncclInt64:
+      return DType::i64;
+    case ncclUint32:
+      return DType::u32;
+    case ncclUint64:
+      return DType::u64;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<Op> op_of(ncclRedOp_t op) {
+  switch (op) {
+    case ncclSum:
+      return Op::sum;
+    case ncclAvg:
+      return Op::average;
+    case ncclMin:
+      return Op::min;
+    case ncclMax:
+      return Op::max;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::uint64_t bytes_of(const NcclCall& call, int ranks) {
+  const bool of_all = call.collective == Collective::reduce_scatter || call.collective == Collective::allgather;
+  return call.count * size_of(call.dtype) * static_cast<std::uint64_t>(of_all ? ranks : 1);
+}
+
+Report run(const NcclCall& call, Communicator& comm, const Options& options) {
+  const std::size_t all = call.count * static_cast<std::size_t>(comm.size());
+  const ConstArray send{call.send, call.count, call.dtype};
+  const MutArray recv{call.recv, call.count, call.dtype};
+  switch (call.collective) {
+    case Collective::allreduce:
+      return allreduce(send, recv, call.op, comm, options);
+    case Collective::reduce:
+      return reduce(send, recv, call.op, call.root, comm, options);
+    case Collective::reduce_scatter:
+      return reduce_scatter_block({call.send, all, call.dtype}, recv, call.op, comm, options);
+    case Collective::allgather:
+      return allgather_equal(send, {call.recv, all, call.dtype}, comm, options);
+    case Collective::bcast:
+      if (comm.rank() == call.root && call.send != call.recv) comm.memory().copy(call.recv, call.send, send.bytes());
+      return bcast(recv, call.root, comm, options);
+    default:
+      throw Error(Code::internal, "NCCL has no such collective");
+  }
+}
+
+NcclGroup::NcclGroup(ncclComm_t nccl, const Options& defaults) : comm_(make_nccl_transport(nccl), defaults, memory_) {}
+
+NcclGroup& NcclGroups::of(ncclComm_t nccl, const Options& defaults) {
+  if (NcclGroup* const known = find(nccl)) return *known;
+  auto made = std::make_unique<NcclGroup>(nccl, defaults);  // other communicators' ranks may have to do the same meanwhile
+  const std::lock_guard lock(mutex_);
+  return *groups_.insert_or_assign(nccl, std::move(made)).first->second;
+}
+
+NcclGroup* NcclGroups::find(ncclComm_t nccl) {
+  const std::lock_guard lock(mutex_);
+  const auto at = groups_.find(nccl);
+  return at == groups_.end() ? nullptr : at->second.get();
+}
+
+std::unique_ptr<NcclGroup> NcclGroups::take(ncclComm_t nccl) {
+  const std::lock_guard lock(mutex_);
+  const auto at = groups_.find(nccl);
+  if (at == groups_.end()) return nullptr;
+  std::unique_ptr<NcclGroup> group = std::move(at->second);
+  groups_.erase(at);
+  return group;
+}
+
+}  // namespace laconic::gpu

@@ -1,0 +1,57 @@
+// What the drop-in library for NCCL knows in a running program: policy, tally, and what belongs to each communicator.
+#pragma once
+
+#include <nccl.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "core/config.h"
+#include "gpu/nccl_calls.h"
+#include "preload/policy.h"
+#include "preload/tally.h"
+
+namespace laconic::preload {
+
+/// Thread safe; of one communicator, one thread at a time, as NCCL has it. All ranks' processes must have the library:
+/// that one lacks it cannot be found out over NCCL.
+class NcclRuntime {
+ public:
+  /// Null after a mistake in the environment, which is said once on standard error: everything is NCCL's then.
+  static NcclRuntime* get();
+
+  /// Makes the call; nothing where it is NCCL's. Ranks come to the same: what is looked at must be the same everywhere
+  /// for NCCL too.
+  std::optional<ncclResult_t> serve(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream);
+  /// Counts a call that Laconic has no word for.
+  void pass(const std::string& reason) { tally_.pass(reason); }
+
+  /// Before NCCL takes the communicator down. Collective where calls on it were served.
+  void release(ncclComm_t comm);
+  /// The same without waiting for anybody: what there was stays where it is.
+  void abandon(ncclComm_t comm);
+
+  /// At the end of the program, in the process that is rank 0 of its first communicator.
+  void report() const;
+
+ private:
+  explicit NcclRuntime(const Config& config);
+
+  /// Null, and counted: the call is NCCL's.
+  const Rule* rule_for(const gpu::NcclCall& call, int ranks);
+  /// Null: ranks are under different settings, so NCCL has this communicator for itself. Collective the first time.
+  gpu::NcclGroup* group_of(ncclComm_t comm);
+
+  Config config_;
+  Policy policy_;
+  Tally tally_;
+  gpu::NcclGroups groups_;
+  std::mutex mutex_;
+  std::set<ncclComm_t> refused_;
+  int first_rank_ = -1;  ///< in the first communicator; -1: there was none
+};
+
+}  // namespace laconic::preload

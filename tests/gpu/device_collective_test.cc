@@ -1,0 +1,394 @@
+// Collectives on arrays in the memory of a (fake) GPU: the same results, to the bit, and the same bytes on the wire as
+// on the host's. The fake's memory is closed to the host, so whatever touched an array directly would crash.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collective/allgather.h"
+#include "collective/allreduce.h"
+#include "collective/alltoall.h"
+#include "collective/bcast.h"
+#include "collective/fields.h"
+#include "collective/gather.h"
+#include "collective/p2p.h"
+#include "collective/reduce.h"
+#include "collective/reduce_scatter.h"
+#include "collective/scan.h"
+#include "collective/scatter.h"
+#include "core/half.h"
+#include "gpu/device_memory.h"
+#include "gpu/emulated_device.h"
+#include "support/fake_cuda.h"
+#include "transport/faulty.h"
+#include "transport/threads.h"
+
+namespace laconic {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+/// One rank's communicator, and arrays where it wants them.
+class Rank {
+ public:
+  Rank(Transport& t, bool on_device) {
+    if (on_device) {
+      device_ = std::make_unique<gpu::DeviceMemory>();
+      cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
+      device_->use(stream_);
+    }
+    comm_ = std::make_unique<Communicator>(t, Options{}, memory());
+  }
+  ~Rank() {
+    arrays_.clear();
+    comm_.reset();
+    device_.reset();
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  }
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+
+  [[nodiscard]] Communicator& comm() { return *comm_; }
+  [[nodiscard]] Memory& memory() { return device_ != nullptr ? *device_ : host_memory(); }
+  [[nodiscard]] int rank() const { return comm_->rank(); }
+  [[nodiscard]] gpu::DeviceMemory* device() { return device_.get(); }
+  [[nodiscard]] cudaStream_t stream() const { return stream_; }
+
+  /// An array with these contents.
+  MutArray place(const Bytes& contents, DType dtype) {
+    arrays_.push_back(memory().array_room(contents.size() + 1));
+    memory().copy(arrays_.back().get(), contents.data(), contents.size());
+    return {arrays_.back().get(), contents.size() / size_of(dtype), dtype};
+  }
+  MutArray room(std::size_t count, DType dtype) { return place(Bytes(count * size_of(dtype), 0xA5), dtype); }
+  Bytes contents(ConstArray x) {
+    Bytes bytes(x.bytes());
+    memory().copy(bytes.data(), x.data, x.bytes());
+    return bytes;
+  }
+
+ private:
+  std::unique_ptr<gpu::DeviceMemory> device_;
+  std::unique_ptr<Communicator> comm_;
+  cudaStream_t stream_ = nullptr;
+  std::vector<Room> arrays_;
+};
+
+struct Outcome {
+  Bytes result;
+  std::uint64_t wire_bytes = 0;
+  Route route = Route::automatic;
+};
+using Body = std::function<std::pair<MutArray, Report>(Rank&)>;
+using Where = std::function<bool(int rank)>;
+const Where on_device = [](int) { return true; };
+const Where on_host = [](int) { return false; };
+const Where on_some = [](int rank) { return rank % 2 == 1; };
+
+std::vector<Outcome> run(int ranks, const Where& where, const Body& body, std::vector<int> nodes = {}) {
+  std::vector<Outcome> all(static_cast<std::size_t>(ranks));
+  run_ranks(
+      ranks,
+      [&](Transport& t) {
+        Rank rank(t, where(t.rank()));
+        const auto [result, report] = body(rank);
+        all[static_cast<std::size_t>(t.rank())] = {rank.contents(result), report.stats.wire_bytes, report.route};
+      },
+      60, std::move(nodes));
+  return all;
+}
+
+/// On the device, and with ranks of both kinds, the same as on the host.
+void expect_as_on_host(int ranks, const Body& body, const std::vector<int>& nodes = {}) {
+  const auto expected = run(ranks, on_host, body, nodes);
+  for (const Where& where : {on_device, on_some}) {
+    const auto got = run(ranks, where, body, nodes);
+    for (std::size_t r = 0; r < got.size(); ++r) {
+      EXPECT_TRUE(got[r].result == expected[r].result) << "rank " << r << " of " << ranks;
+      EXPECT_EQ(got[r].wire_bytes, expected[r].wire_bytes) << "rank " << r << " of " << ranks;
+      EXPECT_EQ(got[r].route, expected[r].route);
+    }
+  }
+}
+
+Bytes field(DType dtype, const std::string& kind, std::size_t count, int rank) {
+  Bytes bytes(count * size_of(dtype));
+  const auto put = [&](auto convert) {
+    const auto x = testing_fields::make<double>(kind, count, rank);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto v = convert(x[i]);
+      std::memcpy(bytes.data() + i * sizeof v, &v, sizeof v);
+    }
+  };
+  if (dtype == DType::f32) put([](double v) { return static_cast<float>(v); });
+  if (dtype == DType::f64) put([](double v) { return v; });
+  if (dtype == DType::f16) put([](double v) { return f16_of_f32(static_cast<float>(v)); });
+  if (dtype == DType::bf16) put([](double v) { return bf16_of_f32(static_cast<float>(v)); });
+  if (dtype == DType::i32) put([](double v) { return static_cast<std::int32_t>(v); });
+  if (dtype == DType::i64) put([](double v) { return static_cast<std::int64_t>(v); });
+  return bytes;
+}
+
+Options with(const char* bound, Mode mode = Mode::compressed) {
+  Options o;
+  o.bound = parse_bound(bound);
+  o.segment_values = 8192;
+  o.mode = mode;
+  return o;
+}
+
+constexpr std::size_t count = 50001;
+
+class Device : public testing::Test {
+ protected:
+  void SetUp() override { before_ = fake::live(); }
+  void TearDown() override { EXPECT_TRUE(before_ == fake::live()) << "something of the device's was not released"; }
+
+ private:
+  fake::Live before_;
+};
+
+TEST_F(Device, AllreduceOfEveryTypeAndOperation) {
+  for (const DType t : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64}) {
+    for (const Op op : {Op::sum, Op::average, Op::min, Op::max}) {
+      if (op == Op::average && !is_float(t)) continue;
+      SCOPED_TRACE(std::string(name_of(t)) + " " + std::string(name_of(op)));
+      expect_as_on_host(3, [&](Rank& r) {
+        const MutArray x = r.place(field(t, is_float(t) ? "smooth" : "integer", count, r.rank()), t);
+        const MutArray y = r.room(count, t);
+        return std::pair{y, allreduce(x, y, op, r.comm(), with("1e-2"))};
+      });
+    }
+  }
+}
+
+TEST_F(Device, AllreduceOfEveryGroupAndSchedule) {
+  for (const int ranks : {1, 2, 4, 7}) {
+    for (const Schedule s : {Schedule::ring, Schedule::recursive_doubling, Schedule::rabenseifner}) {
+      expect_as_on_host(ranks, [&](Rank& r) {
+        const MutArray x = r.place(field(DType::f32, "smooth", count, r.rank()), DType::f32);
+        Options o = with("1e-3rel");
+        o.schedule = s;
+        return std::pair{x, allreduce(x, x, Op::sum, r.comm(), o)};  // in place
+      });
+    }
+  }
+}
+
+TEST_F(Device, AllreduceOnTwoLevels) {
+  expect_as_on_host(
+      4,
+      [&](Rank& r) {
+        const MutArray x = r.place(field(DType::f32, "smooth", count, r.rank()), DType::f32);
+        Options o = with("1e-3");
+        o.schedule = Schedule::two_level;
+        return std::pair{x, allreduce(x, x, Op::sum, r.comm(), o)};
+      },
+      {0, 0, 1, 1});
+}
+
+TEST_F(Device, HardDataLosslessBoundsAndOtherCodecs) {
+  const auto of = [&](const std::string& kind, const Options& o, bool hostile) {
+    SCOPED_TRACE(kind);
+    expect_as_on_host(3, [&](Rank& r) {
+      auto values = testing_fields::make<float>(kind, count, r.rank());
+      if (hostile) {
+        testing_fields::sprinkle(values, 3, 301, std::numeric_limits<float>::quiet_NaN());
+        testing_fields::sprinkle(values, 7, 211, std::numeric_limits<float>::infinity());
+        testing_fields::sprinkle(values, 11, 97, 1e30F);
+      }
+      Bytes bytes(values.size() * sizeof(float));
+      std::memcpy(bytes.data(), values.data(), bytes.size());
+      const MutArray x = r.place(bytes, DType::f32);
+      const MutArray y = r.room(count, DType::f32);
+      return std::pair{y, allreduce(x, y, Op::sum, r.comm(), o)};
+    });
+  };
+  of("smooth", with("1e-3"), true);
+  of("wild", with("1e-3"), false);
+  of("smooth", with("lossless"), true);
+  Options szx = with("1e-3");
+  szx.codec = CodecId::szx;
+  of("smooth", szx, false);
+  Options steps = with("1e-3");
+  steps.framework = Framework::stepwise;
+  of("smooth", steps, false);
+  Options hops = with("1e-3");
+  hops.framework = Framework::point_to_point;
+  of("noise", hops, false);
+}
+
+TEST_F(Device, SumsThatTheDeviceCannotForm) {
+  const std::uint64_t before = test::failed_sums();
+  test::let_sums_fail(gpu::Fault::too_many_terms);
+  for (const Schedule s : {Schedule::ring, Schedule::recursive_doubling}) {
+    expect_as_on_host(3, [&](Rank& r) {
+      const MutArray x = r.place(field(DType::f32, "smooth", count, r.rank()), DType::f32);
+      Options o = with("1e-3");
+      o.schedule = s;
+      return std::pair{x, allreduce(x, x, Op::sum, r.comm(), o)};
+    });
+  }
+  test::let_sums_fail(gpu::Fault::none);
+  EXPECT_GT(test::failed_sums(), before);
+}
+
+TEST_F(Device, OtherReductions) {
+  for (const int ranks : {2, 5}) {
+    for (const Op op : {Op::sum, Op::max}) {
+      for (const char* bound : {"1e-3", "lossless"}) {
+        const Options o = with(bound);
+        const auto operand = [&](Rank& r) {
+          return r.place(field(DType::f32, "smooth", count, r.rank()), DType::f32);
+        };
+        expect_as_on_host(ranks, [&](Rank& r) {
+          const MutArray x = operand(r), y = r.room(count, DType::f32);
+          return std::pair{y, reduce(x, y, op, 1, r.comm(), o)};
+        });
+        expect_as_on_host(ranks, [&](Rank& r) {
+          std::vector<std::size_t> counts(static_cast<std::size_t>(ranks), 100);
+          counts[0] = count - 100 * (counts.size() - 1);
+          const MutArray x = operand(r), y = r.room(counts[static_cast<std::size_t>(r.rank())], DType::f32);
+          return std::pair{y, reduce_scatter(x, y, counts, op, r.comm(), o)};
+        });
+        expect_as_on_host(ranks, [&](Rank& r) {
+          const MutArray x = operand(r), y = r.room(count, DType::f32);
+          return std::pair{y, scan(x, y, op, r.comm(), o)};
+        });
+        expect_as_on_host(ranks, [&](Rank& r) {
+          const MutArray x = operand(r), y = r.room(count, DType::f32);
+          return std::pair{y, exscan(x, y, op, r.comm(), o)};
+        });
+      }
+    }
+  }
+}
+
+TEST_F(Device, Movement) {
+  for (const int ranks : {1, 2, 5}) {
+    for (const DType t : {DType::f64, DType::f16, DType::i32}) {
+      for (const char* bound : {"1e-2", "lossless"}) {
+        SCOPED_TRACE(std::string(name_of(t)) + " " + bound);
+        const Options o = with(bound);
+        const auto n = static_cast<std::size_t>(ranks);
+        const auto values = [&](Rank& r, std::size_t many) { return r.place(field(t, "smooth", many, r.rank()), t); };
+        expect_as_on_host(ranks, [&](Rank& r) {
+          const MutArray x = values(r, count);
+          return std::pair{x, bcast(x, ranks - 1, r.comm(), o)};
+        });
+        expect_as_on_host(ranks, [&](Rank& r) {
+          const MutArray x = values(r, 1000 + static_cast<std::size_t>(r.rank()));
+          const MutArray y = r.room(1000 * n + n * (n - 1) / 2, t);
+          return std::pair{y, allgather(x, y, r.comm(), o)};
+        });
+        expect_as_on_host(ranks, [&](Rank& r) {
+          const MutArray x = values(r, 3000), y = r.room(3000 * n, t);
+          return std::pair{y, gather_equal(x, y, 0, r.comm(), o)};
+        });
+        expect_as_on_host(ranks, [&](Rank& r) {
+          const MutArray x = values(r, 3000 * n), y = r.room(3000, t);
+          return std::pair{y, scatter_equal(x, y, 0, r.comm(), o)};
+        });
+        expect_as_on_host(ranks, [&](Rank& r) {
+          const MutArray x = values(r, 2500 * n), y = r.room(2500 * n, t);
+          return std::pair{y, alltoall(x, y, r.comm(), o)};
+        });
+        expect_as_on_host(ranks, [&](Rank& r) {
+          const MutArray x = values(r, 2500 * n);
+          return std::pair{x, alltoall(x, x, r.comm(), o)};  // in place
+        });
+      }
+    }
+  }
+}
+
+TEST_F(Device, MessagesBetweenTwoRanks) {
+  Options o = with("1e-3");
+  o.verify = true;
+  expect_as_on_host(2, [&](Rank& r) {
+    const MutArray x = r.place(field(DType::f32, "smooth", count, r.rank()), DType::f32);
+    const MutArray y = r.room(count, DType::f32);
+    const Received got = sendrecv(x, 1 - r.rank(), 0, y, 1 - r.rank(), 0, r.comm(), o);
+    EXPECT_EQ(got.count, count);
+    EXPECT_GT(got.report.verified, 0U);
+    return std::pair{y, got.report};
+  });
+}
+
+TEST_F(Device, ResultsAreVerified) {
+  for (const char* bound : {"1e-3", "lossless"}) {
+    expect_as_on_host(3, [&](Rank& r) {
+      const MutArray x = r.place(field(DType::f32, "smooth", count, r.rank()), DType::f32);
+      Options o = with(bound);
+      o.verify = true;
+      const Report report = allreduce(x, x, Op::sum, r.comm(), o);
+      EXPECT_EQ(report.verified, 3 * count);
+      EXPECT_LE(report.achieved_error, 1.1e-3);
+      return std::pair{x, report};
+    });
+  }
+}
+
+TEST_F(Device, NothingAndLittle) {
+  for (const std::size_t n : {0U, 1U, 5U, 2049U}) {
+    expect_as_on_host(4, [&](Rank& r) {
+      const MutArray x = r.place(field(DType::f32, "smooth", n, r.rank()), DType::f32);
+      const MutArray y = r.room(n, DType::f32);
+      return std::pair{y, allreduce(x, y, Op::sum, r.comm(), with("1e-3"))};
+    });
+  }
+}
+
+TEST_F(Device, DamagedMessagesAreErrorsEverywhere) {
+  for (const std::uint64_t bit : {5U, 400U, 90001U}) {
+    int failed = 0;
+    std::mutex mutex;
+    run_ranks(
+        3,
+        [&](Transport& t) {
+          const auto faulty = make_faulty_transport(t, t.rank() == 1 ? flip_bit(1, bit) : delay(0));
+          Rank r(*faulty, true);
+          const MutArray x = r.place(field(DType::f32, "noise", count, r.rank()), DType::f32);
+          try {
+            allreduce(x, x, Op::sum, r.comm(), with("1e-3"));
+          } catch (const Error& e) {
+            EXPECT_EQ(e.code(), Code::corrupt) << e.what();
+            const std::lock_guard lock(mutex);
+            ++failed;
+          }
+          // The group works on.
+          const MutArray y = r.place(field(DType::f32, "noise", 1000, r.rank()), DType::f32);
+          allreduce(y, y, Op::sum, r.comm(), with("1e-3"));
+        },
+        60);
+    EXPECT_EQ(failed, 3) << "bit " << bit;
+  }
+}
+
+TEST_F(Device, AStreamThatIsBeingCapturedIsRefused) {
+  run_ranks(1, [](Transport& t) {
+    Rank r(t, true);
+    fake::set_capturing(r.stream(), true);
+    EXPECT_THROW(r.device()->use(r.stream()), Error);
+    fake::set_capturing(r.stream(), false);
+    r.device()->use(r.stream());
+  });
+}
+
+TEST_F(Device, PointersAreToldApart) {
+  run_ranks(1, [](Transport& t) {
+    Rank r(t, true);
+    const MutArray x = r.room(100, DType::f32);
+    EXPECT_TRUE(gpu::is_device_pointer(x.data));
+    EXPECT_TRUE(gpu::is_device_pointer(static_cast<std::uint8_t*>(x.data) + 40));
+    EXPECT_FALSE(gpu::is_device_pointer(&t));
+    EXPECT_FALSE(gpu::is_device_pointer(nullptr));
+  });
+}
+
+}  // namespace
+}  // namespace laconic

@@ -1,0 +1,129 @@
+#include "gpu/emulated_device.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "collective/extreme.h"
+#include "collective/operate.h"
+#include "core/error.h"
+#include "frame/frame.h"
+#include "gpu/codec.h"
+#include "gpu/survey.h"
+#include "support/fake_cuda.h"
+
+namespace laconic::test {
+namespace {
+
+std::atomic<gpu::Fault> sums_fail_with{gpu::Fault::none};
+std::atomic<std::uint64_t> sums_failed{0};
+
+}  // namespace
+
+void let_sums_fail(gpu::Fault fault) { sums_fail_with = fault; }
+std::uint64_t failed_sums() { return sums_failed; }
+
+}  // namespace laconic::test
+
+namespace laconic::gpu {
+namespace {
+
+/// Runs work, which returns the bytes that it wrote, when the stream comes to it.
+void launch(Stream stream, Report* report, std::function<std::size_t()> work) {
+  fake::enqueue(stream, [report, work = std::move(work)] {
+    const fake::DeviceAccess open;
+    Report found;
+    try {
+      found.bytes = work();
+    } catch (const Error& e) {
+      found.faults = static_cast<std::uint32_t>(e.code() == Code::too_small ? Fault::too_small : Fault::corrupt);
+    }
+    *report = found;
+    return true;
+  });
+}
+
+void launch(Stream stream, std::function<void()> work) {
+  fake::enqueue(stream, [work = std::move(work)] {
+    const fake::DeviceAccess open;
+    work();
+    return true;
+  });
+}
+
+frame::Bytes bytes_of(const FrameIn& in) {
+  const frame::Header h = frame::peek({in.data, in.readable});
+  if (h.frame_bytes > in.readable || !(h.grid == in.grid) || h.operands != in.operands) {
+    throw Error(Code::corrupt, "not the frame that was announced");
+  }
+  return {in.data, h.frame_bytes};
+}
+
+void require(bool what, const char* text) {
+  if (!what) throw Error(Code::invalid_argument, text);
+}
+
+void require_workspace(Workspace given, std::size_t needed) {
+  require(given.data != nullptr && given.bytes >= needed, "workspace");
+  require(reinterpret_cast<std::uintptr_t>(given.data) % 16 == 0, "workspace: alignment");
+}
+
+bool fails() {
+  if (test::sums_fail_with.load() == Fault::none) return false;
+  ++test::sums_failed;
+  return true;
+}
+
+/// What a failed sum leaves.
+void fail(Stream stream, Report* report) {
+  const auto faults = static_cast<std::uint32_t>(test::sums_fail_with.load());
+  launch(stream, [=] { *report = {0, faults, 0}; });
+}
+
+}  // namespace
+
+std::size_t encode_workspace(std::size_t count) { return 64 + count / 64; }
+std::size_t decode_workspace(std::size_t count) { return 64 + count / 32; }
+std::size_t sum_workspace(DType, std::size_t count, std::size_t operands) { return 64 + operands * (count / 32); }
+
+void encode(ConstArray x, const Grid& grid, const FrameOut& out, Workspace workspace, Report* report, Stream stream) {
+  require_workspace(workspace, encode_workspace(x.count));
+  launch(stream, report, [=] { return frame::encode(x, grid, {out.data, out.capacity}); });
+}
+
+void decode(const FrameIn& in, MutArray y, Workspace workspace, Report* report, Stream stream, std::uint32_t divisor) {
+  require_workspace(workspace, decode_workspace(y.count));
+  launch(stream, report, [=] {
+    frame::decode(bytes_of(in), y, 1, divisor);
+    return std::size_t{0};
+  });
+}
+
+void sum(std::span<const FrameIn> in, std::size_t count, const FrameOut& out, Workspace workspace, Report* report,
+         Stream stream) {
+  require_workspace(workspace, sum_workspace(in[0].grid.dtype, count, in.size()));
+  require(in.size() == 2, "in: what is emulated are two frames");
+  if (fails()) return fail(stream, report);
+  launch(stream, report,
+         [=, a = in[0], b = in[1]] { return frame::add(bytes_of(a), bytes_of(b), {out.data, out.capacity}); });
+}
+
+void encode_sum(ConstArray x, std::span<const FrameIn> in, const FrameOut& out, Workspace workspace, Report* report,
+                Stream stream) {
+  require_workspace(workspace, sum_workspace(x.dtype, x.count, in.size() + 1));
+  require(in.size() == 1, "in: what is emulated is one frame");
+  if (fails()) return fail(stream, report);
+  launch(stream, report, [=, b = in[0]] { return frame::encode_add(x, bytes_of(b), {out.data, out.capacity}); });
+}
+
+void check(const FrameIn& in, Workspace workspace, Report* report, Stream stream) {
+  require_workspace(workspace, decode_workspace(0));
+  launch(stream, report, [=] {
+    frame::check({in.data, in.readable});
+    return std::size_t{0};
+  });
+}
+
+}  // namespace laconic::gpu

@@ -1,0 +1,16 @@
+// gpu/codec.h and gpu/survey.h over the fake CUDA, by the CPU's codec, whose bytes the kernels write too (that is what
+// gpu_emulated_test and gpu_codec_test prove). For tests of what drives the device.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/faults.h"
+
+namespace laconic::test {
+
+/// Every sum on an emulated device has this fault from now on; Fault::none ends it.
+void let_sums_fail(gpu::Fault fault);
+/// Sums that have failed so.
+std::uint64_t failed_sums();
+
+}  // namespace laconic::test
