@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collective/calibration.h"
+#include "collective/sample.h"
 #include "core/config.h"
 #include "frame/frame.h"
 
@@ -27,7 +28,6 @@ constexpr double longest_interval = 4096;
 constexpr double share_of_asking = 0.01;
 
 constexpr std::size_t most_kinds = 4096;
-constexpr std::size_t sampled_chunks = 16;
 
 }  // namespace
 
@@ -105,12 +105,11 @@ History& Routing::of(const CallKind& kind) {
 double sample_fraction(ConstArray x, double bound, double max_abs) {
   if (x.count == 0) return 1;
   const Grid grid = make_grid(x.dtype, bound, max_abs);
-  const std::size_t chunks = (x.count + frame::chunk_values - 1) / frame::chunk_values;
-  const std::size_t taken = std::min(chunks, sampled_chunks);
+  const Sample sample{x.count};
   std::vector<std::uint8_t> room(frame::capacity(x.dtype, frame::chunk_values));
   std::size_t original = 0, travels = 0;
-  for (std::size_t i = 0; i < taken; ++i) {
-    const std::size_t first = i * chunks / taken * frame::chunk_values;
+  for (std::size_t i = 0; i < sample.chunks(); ++i) {
+    const std::size_t first = sample.first(i);
     const ConstArray chunk{static_cast<const std::uint8_t*>(x.data) + first * size_of(x.dtype),
                            std::min(frame::chunk_values, x.count - first), x.dtype};
     original += chunk.bytes();
