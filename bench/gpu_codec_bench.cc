@@ -1,4 +1,5 @@
-// Speed of the codec on the device as a fraction of a device-to-device copy of the same run.
+// Speed of the codec and the survey on the device as a fraction of a device-to-device copy of the same run. At memory
+// speed, scan and count_outliers, which only read, are twice as fast as the copy, take_extreme 2/3 as fast.
 //   gpu_codec_bench MIB BOUND field.f32...     one line of JSON a field and type (f32, f64), fields tiled to MIB
 // Times are medians of 9 by events, after 2 that do not count; GB/s are of original bytes (add, sum: of one operand).
 #include <cuda_runtime_api.h>
@@ -9,12 +10,14 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codec/slice/slice.h"
 #include "core/error.h"
 #include "frame/frame.h"
 #include "gpu/codec.h"
+#include "gpu/survey.h"
 
 namespace {
 
@@ -67,12 +70,12 @@ std::vector<T> tiled_field(const std::string& file, std::size_t count) {
 }
 
 template <class T>
-struct Range {
+struct Field {
   T low = 0, high = 0;
 };
 template <class T>
-Range<T> finite_range(const std::vector<T>& x) {
-  Range<T> r;
+Field<T> without_fills(const std::vector<T>& x) {
+  Field<T> r;
   bool any = false;
   for (const T v : x) {
     if (!(std::abs(v) < T(1e18))) continue;  // fill values
@@ -89,7 +92,7 @@ class Bench {
  public:
   Bench(DType dtype, std::vector<T> x, double relative)
       : dtype_(dtype), x_(std::move(x)), count_(x_.size()), bytes_(count_ * sizeof(T)) {
-    const Range<T> r = finite_range(x_);
+    const Field<T> r = without_fills(x_);
     const double largest = std::max(std::abs(static_cast<double>(r.low)), std::abs(static_cast<double>(r.high)));
     grid_ = make_grid(dtype, relative * (static_cast<double>(r.high) - static_cast<double>(r.low)), largest);
     for (auto& a : arrays_) a = device_bytes(bytes_);
@@ -114,6 +117,13 @@ class Bench {
   void run(const std::string& name) {
     const double copy =
         median_ms([&] { must(cudaMemcpyAsync(arrays_[1], arrays_[0], bytes_, cudaMemcpyDeviceToDevice)); });
+    const double scan = median_ms([&] { gpu::scan(array(0), reinterpret_cast<Range*>(work_), nullptr); });
+    const double outliers =
+        median_ms([&] { gpu::count_outliers(array(0), 1, 1e30, reinterpret_cast<Outliers*>(work_), nullptr); });
+    const double divide = median_ms([&] { gpu::divide({arrays_[1], count_, dtype_}, 3, nullptr); });
+    const double extreme = median_ms([&] {
+      gpu::take_extreme(Op::max, {arrays_[1], count_, dtype_}, array(0), nullptr);
+    });
     const double encode = median_ms([&] { encode_frame(0); });
     const std::uint64_t size = report("encode").bytes;
     const double bare = median_ms([&] { encode_frame(0, false); });
@@ -139,16 +149,26 @@ class Bench {
       gpu::encode_sum(array(0), {&in, 1}, {sum_, sum_capacity_}, workspace(), as_report(), nullptr);
     });
     report("encode_sum");
+    const std::pair<const char*, double> rows[] = {{"encode", encode},
+                                                   {"encode_without_checksum", bare},
+                                                   {"slots", slots},
+                                                   {"decode", decode},
+                                                   {"add", add},
+                                                   {"sum4", sum4},
+                                                   {"encode_add", fused},
+                                                   {"scan", scan},
+                                                   {"count_outliers", outliers},
+                                                   {"divide", divide},
+                                                   {"take_extreme", extreme}};
     const auto speed = [&](double ms) { return static_cast<double>(bytes_) / ms / 1e6; };
-    std::printf(
-        "{\"field\":\"%s\",\"dtype\":\"%s\",\"mib\":%zu,\"ratio\":%.3f,\"violations\":%zu,\"copy_gbs\":%.0f,"
-        "\"gbs\":{\"encode\":%.0f,\"encode_without_checksum\":%.0f,\"slots\":%.0f,\"decode\":%.0f,\"add\":%.0f,"
-        "\"sum4\":%.0f,\"encode_add\":%.0f},\"of_copy\":{\"encode\":%.3f,\"encode_without_checksum\":%.3f,"
-        "\"slots\":%.3f,\"decode\":%.3f,\"add\":%.3f,\"sum4\":%.3f,\"encode_add\":%.3f}}\n",
-        name.c_str(), std::string(name_of(dtype_)).c_str(), bytes_ >> 20,
-        static_cast<double>(bytes_) / static_cast<double>(size), violations, speed(copy), speed(encode), speed(bare),
-        speed(slots), speed(decode), speed(add), speed(sum4), speed(fused), copy / encode, copy / bare, copy / slots,
-        copy / decode, copy / add, copy / sum4, copy / fused);
+    std::printf("{\"field\":\"%s\",\"dtype\":\"%s\",\"mib\":%zu,\"ratio\":%.3f,\"violations\":%zu,\"copy_gbs\":%.0f",
+                name.c_str(), std::string(name_of(dtype_)).c_str(), bytes_ >> 20,
+                static_cast<double>(bytes_) / static_cast<double>(size), violations, speed(copy));
+    const char* before = ",\"gbs\":{";
+    for (const auto& [what, ms] : rows) std::printf("%s\"%s\":%.0f", std::exchange(before, ","), what, speed(ms));
+    before = "},\"of_copy\":{";
+    for (const auto& [what, ms] : rows) std::printf("%s\"%s\":%.3f", std::exchange(before, ","), what, copy / ms);
+    std::puts("}}");
     std::fflush(stdout);
   }
 

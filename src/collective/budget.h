@@ -1,10 +1,6 @@
 // The error budget: what bound each operand gets so that the result keeps the bound that the user stated.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-
 #include "codec/codec.h"
 #include "codec/grid.h"
 #include "collective/options.h"
@@ -24,7 +20,7 @@ struct Budget {
   double operand_bound = 0;
   double result_bound = 0;  ///< promised for each element of the result, besides half a unit in its last place
   /// Not 0: some values are larger than this and cannot be on the grid. Few of them travel as exceptions; many make the
-  /// exact route cheaper, see too_many_outliers().
+  /// exact route cheaper, see outliers.h.
   double outliers_beyond = 0;
   const char* fallback = nullptr;  ///< why a bound that was given is not used; null where it is, or where there is none
 };
@@ -62,28 +58,6 @@ Budget budget_stepwise(const Codec& codec, int encodings, Op op, DType dtype, co
 
 /// The budget of the exact route in place of `b`, with the reason.
 Budget exact_instead(const Budget& b, const char* reason);
-
-/// How many values lie beyond a grid, and how many of those are all the same. A fill value costs next to nothing where
-/// all operands have it, and much where others have values there.
-struct Outliers {
-  static constexpr std::size_t samples = 1024;  ///< positions that are compared between ranks, spread evenly
-  std::uint64_t count = 0;
-  std::uint64_t fills = 0;
-  std::array<std::uint64_t, samples / 64> fill_at{};  ///< which of the positions hold the fill value
-};
-
-/// The same over all ranks.
-struct AllOutliers {
-  std::uint64_t count = 0;
-  std::uint64_t fills = 0;
-  double apart = 0;  ///< share of positions where some operands have the fill value and others do not, estimated
-};
-
-/// Finite values with |x| > limit; fills are those with |x| == fill.
-Outliers count_outliers(ConstArray x, double limit, double fill);
-
-/// Whether so many of `values` elements are exceptions that sending everything losslessly takes fewer bytes.
-bool too_many_outliers(const AllOutliers& all, std::uint64_t values);
 
 /// Distance from |x| to the next larger value of the type; the least positive value for 0, infinity beyond the type.
 double ulp_of(DType dtype, double x);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "collective/layout.h"
+#include "collective/outliers.h"
 #include "collective/pool.h"
 #include "frame/frame.h"
 

@@ -1,11 +1,14 @@
 #include "collective/memory.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "collective/layout.h"
 #include "collective/movement.h"
 #include "collective/operate.h"
 #include "collective/reduction.h"
+#include "collective/sample.h"
 #include "transport/transport.h"
 
 namespace laconic {
@@ -22,11 +25,14 @@ class HostMemory final : public Memory {
   void copy(void* to, const void* from, std::size_t bytes) override {
     if (bytes != 0) std::memmove(to, from, bytes);
   }
-  void fetch(const std::vector<ConstArray>& pieces, void* to) override {
+  void fetch_sample(ConstArray x, void* to) override {
+    const Sample sample{x.count};
     auto* out = static_cast<std::uint8_t*>(to);
-    for (const ConstArray& x : pieces) {
-      copy(out, x.data, x.bytes());
-      out += x.bytes();
+    for (std::uint64_t i = 0; i < sample.chunks(); ++i) {
+      const std::size_t first = sample.first(i);
+      const ConstArray chunk = slice_of(x, first, std::min(frame::chunk_values, x.count - first));
+      copy(out, chunk.data, chunk.bytes());
+      out += chunk.bytes();
     }
   }
 

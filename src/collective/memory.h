@@ -43,8 +43,8 @@ class Memory {
 
   /// As memmove. Either end lies there, or in the host's memory.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
-  /// Several pieces of an array, one after the other, to the host's memory.
-  virtual void fetch(const std::vector<ConstArray>& pieces, void* to) = 0;
+  /// The chunks that stand for x where its ratio is estimated (sample.h), one after the other, to the host's memory.
+  virtual void fetch_sample(ConstArray x, void* to) = 0;
 
   /// What core/range.h, budget.h and operate.h say of arrays on the host.
   virtual Range scan(ConstArray x) = 0;

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "collective/budget.h"
 #include "collective/collective.h"
 #include "collective/communicator.h"
+#include "collective/outliers.h"
 #include "collective/pipeline.h"
 #include "core/bound.h"
 #include "core/dtype.h"

@@ -6,6 +6,7 @@
 
 #include "collective/calibration.h"
 #include "collective/layout.h"
+#include "collective/sample.h"
 #include "core/config.h"
 #include "frame/frame.h"
 
@@ -28,7 +29,6 @@ constexpr double longest_interval = 4096;
 constexpr double share_of_asking = 0.01;
 
 constexpr std::size_t most_kinds = 4096;
-constexpr std::size_t sampled_chunks = 16;
 
 }  // namespace
 
@@ -105,28 +105,21 @@ History& Routing::of(const CallKind& kind) {
 
 double sample_fraction(Memory& memory, ConstArray x, double bound, double max_abs) {
   if (x.count == 0) return 1;
-  const Grid grid = make_grid(x.dtype, bound, max_abs);
-  const std::size_t chunks = (x.count + frame::chunk_values - 1) / frame::chunk_values;
-  const std::size_t taken = std::min(chunks, sampled_chunks);
-  std::vector<ConstArray> sample;
-  std::size_t original = 0, travels = 0;
-  for (std::size_t i = 0; i < taken; ++i) {
-    const std::size_t first = i * chunks / taken * frame::chunk_values;
-    sample.push_back(slice_of(x, first, std::min(frame::chunk_values, x.count - first)));
-    original += sample.back().bytes();
-  }
-  Room copies;
+  const Sample sample{x.count};
   if (!memory.on_host()) {
-    copies = host_memory().array_room(original);
-    memory.fetch(sample, copies.get());
-    std::uint8_t* at = copies.get();
-    for (ConstArray& chunk : sample) {
-      chunk.data = at;
-      at += chunk.bytes();
-    }
+    const Room copy = host_memory().array_room(sample.elements() * size_of(x.dtype));
+    memory.fetch_sample(x, copy.get());
+    return sample_fraction(host_memory(), {copy.get(), sample.elements(), x.dtype}, bound, max_abs);
   }
+  const Grid grid = make_grid(x.dtype, bound, max_abs);
   std::vector<std::uint8_t> room(frame::capacity(x.dtype, frame::chunk_values));
-  for (const ConstArray& chunk : sample) travels += frame::encode(chunk, grid, room) - frame::header_bytes;
+  std::size_t original = 0, travels = 0;
+  for (std::size_t i = 0; i < sample.chunks(); ++i) {
+    const std::size_t first = sample.first(i);
+    const ConstArray chunk = slice_of(x, first, std::min(frame::chunk_values, x.count - first));
+    original += chunk.bytes();
+    travels += frame::encode(chunk, grid, room) - frame::header_bytes;
+  }
   return static_cast<double>(travels) / static_cast<double>(original);
 }
 

@@ -1,6 +1,4 @@
 // The host's side of the codec: checks arguments, cuts workspaces, launches.
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <array>
 #include <string>
@@ -10,22 +8,19 @@
 #include "gpu/checksum.h"
 #include "gpu/codec.h"
 #include "gpu/kernels.cuh"
+#include "gpu/launch.h"
 
 namespace laconic::gpu {
 namespace {
 
 using namespace on_device;
 
-void check_cuda(cudaError_t e, const char* what) {
-  if (e != cudaSuccess) throw Error(Code::internal, std::string(what) + ": " + cudaGetErrorString(e));
-}
-
-__global__ void __launch_bounds__(block_threads) locate_kernel(const __grid_constant__ Location at) {
+__global__ void __launch_bounds__(tile_threads) locate_kernel(const __grid_constant__ Location at) {
   __shared__ TileShared shared;
   run_locate(Tile(), blockIdx.x, at, shared);
 }
 
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(tile_threads)
     checksum_kernel(const std::uint8_t* frame, std::uint64_t readable, const __grid_constant__ WordPowers powers,
                     std::uint32_t* crc) {
   __shared__ RowTable table;
@@ -53,24 +48,6 @@ const KernelSet& kernels_for(const Params& p) {
       throw Error(Code::unsupported,
                   "gpu: dtype " + std::string(name_of(p.grid.dtype)) + " is not coded on the device");
   }
-}
-
-std::uint64_t tiles_of(std::uint64_t n, std::uint64_t each) {
-  return std::max<std::uint64_t>(1, (n + each - 1) / each);
-}
-
-template <std::size_t n>
-void launch(const void* kernel, std::uint64_t blocks, std::uint32_t shared_bytes, std::array<void*, n> arguments,
-            Stream stream) {
-  if (blocks > 0x7FFFFFFFU) throw Error(Code::unsupported, "gpu: too many elements for one call");
-  // More than 48 KiB must be asked for. Said each time: which device is current may change.
-  if (shared_bytes > 0)
-    check_cuda(
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
-        "cudaFuncSetAttribute");
-  check_cuda(cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)), dim3(block_threads), arguments.data(),
-                              shared_bytes, stream),
-             "cudaLaunchKernel");
 }
 
 /// Cuts pieces off a workspace. With no memory behind it, only counts.
@@ -121,14 +98,6 @@ Layout lay_out(std::size_t count, bool writes, int frames, std::size_t scratch_b
   if (scratch_bytes > 0) l.scratch = c.cut<std::uint8_t>(scratch_places(count) * scratch_bytes);
   l.bytes = c.used();
   return l;
-}
-
-bool aligned(const void* p, std::size_t to) { return reinterpret_cast<std::uintptr_t>(p) % to == 0; }
-
-void require_aligned(const void* p, std::size_t to, const char* what) {
-  if (p == nullptr || !aligned(p, to))
-    throw Error(Code::invalid_argument,
-                std::string(what) + ": must be aligned to " + std::to_string(to) + " bytes, and not null");
 }
 
 void require_array(const void* data, std::size_t count, DType dtype, const Grid& grid, const char* what) {

@@ -17,12 +17,9 @@
 #include "codec/grid.h"
 #include "core/array.h"
 #include "gpu/faults.h"
-
-struct CUstream_st;  // what cudaStream_t points to
+#include "gpu/stream.h"
 
 namespace laconic::gpu {
-
-using Stream = CUstream_st*;
 
 /// Memory of a call's own, at least as large as its ..._workspace() says. What it holds does not matter before or
 /// after.

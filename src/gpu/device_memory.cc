@@ -94,17 +94,40 @@ void DeviceMemory::copy(void* to, const void* from, std::size_t bytes) {
   buffers_.finish();
 }
 
-void DeviceMemory::fetch(const std::vector<ConstArray>& pieces, void* to) {
-  std::size_t bytes = 0;
-  for (const ConstArray& x : pieces) bytes += x.bytes();
+void DeviceMemory::fetch_sample(ConstArray x, void* to) {
+  const MutArray there{nullptr, sample_elements(x.count), x.dtype};
+  auto* const chunks = buffers_.elements.at_least(there.bytes());
+  gather_sample(x, {chunks, there.count, there.dtype}, stream());
+  fetch(chunks, there.bytes(), to);
+}
+
+/// A little of what lies on the device.
+void DeviceMemory::fetch(const void* from, std::size_t bytes, void* to) {
   auto* const here = buffers_.pinned.at_least(bytes);
-  std::size_t at = 0;
-  for (const ConstArray& x : pieces) {
-    buffers_.copy(here + at, x.data, x.bytes());
-    at += x.bytes();
-  }
+  buffers_.copy(here, from, bytes);
   buffers_.finish();
   std::memcpy(to, here, bytes);
+}
+
+Range DeviceMemory::scan(ConstArray x) {
+  auto* const there = reinterpret_cast<Range*>(buffers_.elements.at_least(sizeof(Range)));
+  gpu::scan(x, there, stream());
+  Range found;
+  fetch(there, sizeof found, &found);
+  return found;
+}
+
+Outliers DeviceMemory::count_outliers(ConstArray x, double limit, double fill) {
+  auto* const there = reinterpret_cast<Outliers*>(buffers_.elements.at_least(sizeof(Outliers)));
+  gpu::count_outliers(x, limit, fill, there, stream());
+  Outliers found;
+  fetch(there, sizeof found, &found);
+  return found;
+}
+
+void DeviceMemory::divide(MutArray x, int by) {
+  gpu::divide(x, by, stream());
+  buffers_.finish();
 }
 
 std::unique_ptr<Kernel> DeviceMemory::movement(std::vector<ConstArray> operands, std::vector<MutArray> results,

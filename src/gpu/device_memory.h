@@ -43,7 +43,7 @@ class DeviceMemory final : public Memory {
   Room array_room(std::size_t bytes) override;
   Room message_room(std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
-  void fetch(const std::vector<ConstArray>& pieces, void* to) override;
+  void fetch_sample(ConstArray x, void* to) override;
   Range scan(ConstArray x) override;
   Outliers count_outliers(ConstArray x, double limit, double fill) override;
   void divide(MutArray x, int by) override;
@@ -55,6 +55,8 @@ class DeviceMemory final : public Memory {
   [[nodiscard]] SegmentBytes segment_bytes() const override;
 
  private:
+  void fetch(const void* from, std::size_t bytes, void* to);
+
   Buffers buffers_;
   std::unique_ptr<PlainCollectives> staged_;  ///< of the last transport whose library wants arrays on the host
   PlainCollectives* staged_over_ = nullptr;

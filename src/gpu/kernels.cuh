@@ -12,8 +12,6 @@ struct Sources {
   Source of[most_operands];
 };
 
-inline constexpr int block_threads = tile_warps * warp_lanes;
-
 /// Thread blocks that a multiprocessor is to hold: as many as shared memory admits, which leaves 80 registers a thread.
 template <class R>
 inline constexpr int resident_blocks = sizeof(R) == 4 ? 3 : 1;
@@ -25,7 +23,7 @@ __device__ __forceinline__ std::uint8_t* regions() {
 }
 
 template <class T, class R>
-__global__ void __launch_bounds__(block_threads, resident_blocks<R>)
+__global__ void __launch_bounds__(tile_threads, resident_blocks<R>)
     encode_kernel(const __grid_constant__ Params p, const typename T::Bits* x, const __grid_constant__ Sink sink) {
   __shared__ TileShared shared;
   EncodeOp<T, R> op{p, x, {}};
@@ -37,7 +35,7 @@ __global__ void __launch_bounds__(block_threads, resident_blocks<R>)
 }
 
 template <class T, class R>
-__global__ void __launch_bounds__(block_threads, resident_blocks<R>)
+__global__ void __launch_bounds__(tile_threads, resident_blocks<R>)
     decode_kernel(const __grid_constant__ Params p, const __grid_constant__ Source source, std::uint64_t count,
                   typename T::Bits* y, Report* report) {
   const std::uint32_t k = threadIdx.x / warp_lanes;
@@ -47,7 +45,7 @@ __global__ void __launch_bounds__(block_threads, resident_blocks<R>)
 }
 
 template <class T, class R>
-__global__ void __launch_bounds__(block_threads, resident_blocks<R>)
+__global__ void __launch_bounds__(tile_threads, resident_blocks<R>)
     sum_kernel(const __grid_constant__ SumPlan plan, const typename T::Bits* x, const __grid_constant__ Sources sources,
                const __grid_constant__ ScratchPool pool, const __grid_constant__ Sink sink) {
   __shared__ TileShared shared;

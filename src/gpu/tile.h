@@ -13,6 +13,7 @@ namespace laconic::gpu::LACONIC_GPU_SIDE {
 
 /// Chunks that a tile makes, and warps that it has.
 inline constexpr int tile_warps = 8;
+inline constexpr int tile_threads = tile_warps * warp_lanes;
 
 #if defined(__CUDACC__)
 
@@ -51,6 +52,19 @@ LACONIC_GPU_FN void release(std::uint32_t* p) {
 }
 LACONIC_GPU_FN void acquire_fence() { __threadfence(); }
 LACONIC_GPU_FN void xor_shared(std::uint32_t* p, std::uint32_t v) { atomicXor(p, v); }
+LACONIC_GPU_FN std::uint64_t add_shared(std::uint64_t* p, std::uint64_t v) {
+  return atomicAdd(reinterpret_cast<unsigned long long*>(p), v);
+}
+LACONIC_GPU_FN void max_shared(std::uint64_t* p, std::uint64_t v) {
+  atomicMax(reinterpret_cast<unsigned long long*>(p), v);
+}
+/// Counts up after everything that was written before; who counted earlier has been seen to write. Returns how many.
+LACONIC_GPU_FN std::uint64_t arrive(std::uint64_t* p) {
+  __threadfence();
+  const std::uint64_t before = add_shared(p, 1);
+  __threadfence();
+  return before;
+}
 
 #else
 
@@ -79,6 +93,13 @@ inline std::uint32_t swap_if(std::uint32_t* p, std::uint32_t expected, std::uint
 inline void release(std::uint32_t* p) { *p = 0; }
 inline void acquire_fence() {}
 inline void xor_shared(std::uint32_t* p, std::uint32_t v) { *p ^= v; }
+inline std::uint64_t add_shared(std::uint64_t* p, std::uint64_t v) {
+  const std::uint64_t before = *p;
+  *p += v;
+  return before;
+}
+inline void max_shared(std::uint64_t* p, std::uint64_t v) { *p = v > *p ? v : *p; }
+inline std::uint64_t arrive(std::uint64_t* p) { return add_shared(p, 1); }
 
 #endif
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collective/budget.h"
+#include "collective/outliers.h"
 #include "core/error.h"
 
 namespace laconic {

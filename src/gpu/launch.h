@@ -1,0 +1,45 @@
+// What the host's sides share: checked arguments, checked launches.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/error.h"
+#include "gpu/stream.h"
+#include "gpu/tile.h"
+
+namespace laconic::gpu {
+
+inline void check_cuda(cudaError_t e, const char* what) {
+  if (e != cudaSuccess) throw Error(Code::internal, std::string(what) + ": " + cudaGetErrorString(e));
+}
+
+inline void require_aligned(const void* p, std::size_t to, const char* what) {
+  if (p == nullptr || reinterpret_cast<std::uintptr_t>(p) % to != 0)
+    throw Error(Code::invalid_argument,
+                std::string(what) + ": must be aligned to " + std::to_string(to) + " bytes, and not null");
+}
+
+/// Thread blocks for n things of which each takes so many; at least one.
+inline std::uint64_t tiles_of(std::uint64_t n, std::uint64_t each) { return n == 0 ? 1 : (n + each - 1) / each; }
+
+/// A kernel of tiles.
+template <std::size_t n>
+void launch(const void* kernel, std::uint64_t blocks, std::uint32_t shared_bytes, std::array<void*, n> arguments,
+            Stream stream) {
+  if (blocks > 0x7FFFFFFFU) throw Error(Code::unsupported, "gpu: too many elements for one call");
+  // More than 48 KiB must be asked for. Said each time: which device is current may change.
+  if (shared_bytes > 0)
+    check_cuda(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
+        "cudaFuncSetAttribute");
+  check_cuda(cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)), dim3(on_device::tile_threads),
+                              arguments.data(), shared_bytes, stream),
+             "cudaLaunchKernel");
+}
+
+}  // namespace laconic::gpu
