@@ -39,6 +39,8 @@ class PlainCollectives {
   /// Whether there is a type for its elements and an operation for `op` (sum, min, max, product). What only moves needs
   /// none.
   [[nodiscard]] virtual bool reduces(DType dtype, Op op) const = 0;
+  /// Whether there is scan(). There is everything else.
+  [[nodiscard]] virtual bool has_scan() const { return true; }
   /// The most elements that an array of all ranks' parts may have, gaps included, where parts differ; what has one
   /// count everywhere and does not fit goes in pieces.
   [[nodiscard]] virtual std::size_t most_elements() const = 0;

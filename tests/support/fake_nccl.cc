@@ -348,12 +348,12 @@ const MemberPtr& member_of(ncclComm_t comm) {
 }  // namespace
 }  // namespace laconic::fake
 
-ncclResult_t ncclGetVersion(int* version) {
+ncclResult_t pncclGetVersion(int* version) {
   *version = NCCL_VERSION_CODE;
   return ncclSuccess;
 }
 
-const char* ncclGetErrorString(ncclResult_t result) {
+const char* pncclGetErrorString(ncclResult_t result) {
   switch (result) {
     case ncclSuccess:
       return "no error";
@@ -367,9 +367,9 @@ const char* ncclGetErrorString(ncclResult_t result) {
       return "an error that the fake NCCL has no name for";
   }
 }
-const char* ncclGetLastError(ncclComm_t) { return "the fake NCCL keeps no last error"; }
+const char* pncclGetLastError(ncclComm_t) { return "the fake NCCL keeps no last error"; }
 
-ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ranks, const int* devices) {
+ncclResult_t pncclCommInitAll(ncclComm_t* comms, int ranks, const int* devices) {
   if (ranks < 1) return ncclInvalidArgument;
   const auto group = std::make_shared<Group>(ranks);
   int device_count = 1;
@@ -384,20 +384,20 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ranks, const int* devices) {
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommCount(ncclComm_t comm, int* count) {
+ncclResult_t pncclCommCount(ncclComm_t comm, int* count) {
   *count = member_of(comm)->group->size;
   return ncclSuccess;
 }
-ncclResult_t ncclCommUserRank(ncclComm_t comm, int* rank) {
+ncclResult_t pncclCommUserRank(ncclComm_t comm, int* rank) {
   *rank = member_of(comm)->rank;
   return ncclSuccess;
 }
-ncclResult_t ncclCommCuDevice(ncclComm_t comm, int* device) {
+ncclResult_t pncclCommCuDevice(ncclComm_t comm, int* device) {
   *device = member_of(comm)->device;
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* child, ncclConfig_t* config) {
+ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* child, ncclConfig_t* config) {
   const MemberPtr& m = member_of(comm);
   if (*m->error != ncclSuccess) return *m->error;
   if (!m->launching.empty() || m->child != nullptr) give_up("a split while a call is in progress");
@@ -420,7 +420,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* chil
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+ncclResult_t pncclCommFinalize(ncclComm_t comm) {
   const MemberPtr& m = member_of(comm);
   const double since = now();
   while (!idle(*m)) keep_waiting(since, "ncclCommFinalize");
@@ -429,32 +429,32 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return ncclInProgress;
 }
 
-ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+ncclResult_t pncclCommDestroy(ncclComm_t comm) {
   if (!idle(*member_of(comm))) give_up("a communicator is destroyed while operations are under way");
   --communicators;
   delete comm;
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommAbort(ncclComm_t comm) {
+ncclResult_t pncclCommAbort(ncclComm_t comm) {
   withdraw(*member_of(comm));
   --communicators;
   delete comm;
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   const MemberPtr& m = member_of(comm);
   *error = *m->error != ncclSuccess ? m->error->load() : progress(m);
   return ncclSuccess;
 }
 
-ncclResult_t ncclGroupStart() {
+ncclResult_t pncclGroupStart() {
   ++open_group.depth;
   return ncclSuccess;
 }
 
-ncclResult_t ncclGroupEnd() {
+ncclResult_t pncclGroupEnd() {
   if (open_group.depth == 0) return ncclInvalidUsage;
   if (--open_group.depth > 0) return ncclSuccess;
   ncclResult_t result = ncclSuccess;
@@ -465,30 +465,54 @@ ncclResult_t ncclGroupEnd() {
   return result;
 }
 
-ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-                      cudaStream_t stream) {
+ncclResult_t pncclSend(const void* from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                       cudaStream_t stream) {
   return call({Kind::send, from, nullptr, count, type, ncclSum, peer}, comm, stream);
 }
-ncclResult_t ncclRecv(void* to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t pncclRecv(void* to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
   return call({Kind::recv, nullptr, to, count, type, ncclSum, peer}, comm, stream);
 }
-ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t comm,
-                           cudaStream_t stream) {
+ncclResult_t pncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t comm,
+                            cudaStream_t stream) {
   return call({Kind::all_gather, from, to, count, type, ncclSum, 0}, comm, stream);
 }
-ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op,
-                           ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t pncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                            ncclComm_t comm, cudaStream_t stream) {
   return call({Kind::all_reduce, from, to, count, type, op, 0}, comm, stream);
 }
-ncclResult_t ncclReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
-                        ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t pncclReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
+                         ncclComm_t comm, cudaStream_t stream) {
   return call({Kind::reduce, from, to, count, type, op, root}, comm, stream);
 }
-ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
-                           cudaStream_t stream) {
+ncclResult_t pncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                            cudaStream_t stream) {
   return call({Kind::broadcast, from, to, count, type, ncclSum, root}, comm, stream);
 }
-ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op,
-                               ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t pncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                                ncclComm_t comm, cudaStream_t stream) {
   return call({Kind::reduce_scatter, from, to, count, type, op, 0}, comm, stream);
 }
+
+// As in NCCL, the public names are weak: a library that stands before them may have its own.
+#define ALIAS(name) extern "C" decltype(p##name) name __attribute__((weak, alias("p" #name)))
+ALIAS(ncclGetVersion);
+ALIAS(ncclGetErrorString);
+ALIAS(ncclGetLastError);
+ALIAS(ncclCommInitAll);
+ALIAS(ncclCommCount);
+ALIAS(ncclCommUserRank);
+ALIAS(ncclCommCuDevice);
+ALIAS(ncclCommSplit);
+ALIAS(ncclCommFinalize);
+ALIAS(ncclCommDestroy);
+ALIAS(ncclCommAbort);
+ALIAS(ncclCommGetAsyncError);
+ALIAS(ncclGroupStart);
+ALIAS(ncclGroupEnd);
+ALIAS(ncclSend);
+ALIAS(ncclRecv);
+ALIAS(ncclAllGather);
+ALIAS(ncclAllReduce);
+ALIAS(ncclReduce);
+ALIAS(ncclBroadcast);
+ALIAS(ncclReduceScatter);

@@ -10,6 +10,7 @@
 //  - A communicator with config.blocking = 0 answers ncclInProgress, and has not put its work on the stream before
 //    ncclCommGetAsyncError says otherwise. Communicators of ncclCommInitAll block; a split one does as its config says.
 //  - Sums are rounded at each addition, in rank order.
+// As in NCCL, each function goes by its pnccl name too, and by its nccl name only where nobody else has that.
 #pragma once
 
 #include <nccl.h>
