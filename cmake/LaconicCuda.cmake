@@ -35,6 +35,8 @@ endif()
 # The headers alone, which tests over a fake CUDA need, without nvcc and whatever LACONIC_CUDA says.
 #   LACONIC_HAVE_CUDA_HEADERS  laconic::cuda_headers: the runtime API (cuda_runtime_api.h)
 #   LACONIC_HAVE_NCCL          laconic::nccl_headers: nccl.h, and the former
+# And with LACONIC_HAVE_CUDA:
+#   LACONIC_HAVE_NCCL_LIBRARY  laconic::nccl: libnccl and the CUDA runtime
 set(LACONIC_HAVE_CUDA_HEADERS OFF)
 set(LACONIC_HAVE_NCCL OFF)
 find_path(LACONIC_CUDA_INCLUDE cuda_runtime_api.h HINTS ${CUDAToolkit_INCLUDE_DIRS} PATHS /usr/local/cuda/include
@@ -56,4 +58,14 @@ if(LACONIC_HAVE_CUDA_HEADERS AND LACONIC_NCCL_INCLUDE)
   target_link_libraries(laconic_nccl_headers INTERFACE laconic::cuda_headers)
 else()
   message(STATUS "NCCL: no nccl.h found, the transport over it is left out")
+endif()
+set(LACONIC_HAVE_NCCL_LIBRARY OFF)
+if(LACONIC_HAVE_CUDA AND LACONIC_HAVE_NCCL)
+  find_library(LACONIC_NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR} DOC "NCCL's library")
+  if(LACONIC_NCCL_LIBRARY)
+    set(LACONIC_HAVE_NCCL_LIBRARY ON)
+    add_library(laconic_nccl_library INTERFACE)
+    add_library(laconic::nccl ALIAS laconic_nccl_library)
+    target_link_libraries(laconic_nccl_library INTERFACE "${LACONIC_NCCL_LIBRARY}" CUDA::cudart_static laconic::nccl_headers)
+  endif()
 endif()

@@ -217,7 +217,8 @@ void Call::scan_operand(ConstArray operand) {
 
 Agreement Call::agree(CountRule rule) {
   Agreement agreed = laconic::agree(comm_, proposal_, rule, report_);
-  confirm_ = agreed.confirm || agreed.verify;  // who verifies needs all others to have come so far
+  // Who verifies needs all others to have come so far.
+  confirm_ = agreed.confirm || agreed.verify || comm_.transport().needs_everyone();
   return agreed;
 }
 

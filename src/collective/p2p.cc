@@ -58,6 +58,10 @@ class Mail {
 
   /// A rank or tag that cannot be: nobody can be told, so it is thrown at once.
   void require_peer(const char* argument, int rank, int tag, bool other_only) const {
+    if (comm_.transport().needs_everyone()) {
+      throw Error(Code::unsupported, "messages between two ranks: over " + comm_.transport().description() +
+                                         " only collectives are compressed, since every message needs all ranks");
+    }
     if (rank < 0 || rank >= comm_.size() || (other_only && rank == comm_.rank())) {
       throw Error(Code::invalid_argument, std::string(argument) + " " + std::to_string(rank) + ": want a rank below " +
                                               std::to_string(comm_.size()) +

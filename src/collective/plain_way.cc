@@ -73,6 +73,7 @@ bool PlainWay::offered() const {
   if (o.mode == Mode::compressed || library == nullptr || comm_.size() == 1) return false;
   if (o.codec != CodecId::slice || o.framework != Framework::automatic || o.schedule != Schedule::automatic)
     return false;
+  if ((p.collective == Collective::scan || p.collective == Collective::exscan) && !library->has_scan()) return false;
   if (p.op != Op::none && !library->reduces(p.dtype, plain_op(p.op))) return false;
   if (plain_.known && plain_.elements > library->most_elements()) return false;
   if (o.mode == Mode::plain) return true;

@@ -31,6 +31,7 @@ class FaultyTransport final : public Transport {
     return std::make_unique<FaultyTransport>(inner_.duplicate(), fault_);
   }
   [[nodiscard]] const std::vector<int>& nodes() const override { return inner_.nodes(); }
+  [[nodiscard]] bool needs_everyone() const override { return inner_.needs_everyone(); }
   [[nodiscard]] std::string description() const override { return inner_.description() + " with faults"; }
 
   Request isend(std::span<const std::uint8_t> data, int to, int tag) override {

@@ -41,6 +41,8 @@ class PlainCollectives {
   /// Whether there is a type for its elements and an operation for `op` (sum, min, max, product). What only moves needs
   /// none.
   [[nodiscard]] virtual bool reduces(DType dtype, Op op) const = 0;
+  /// Whether there is scan(). There is everything else.
+  [[nodiscard]] virtual bool has_scan() const { return true; }
   /// Whether arrays may lie in the memory of a GPU; see work_on().
   [[nodiscard]] virtual bool takes_device_arrays() const { return false; }
   /// Arrays on a GPU are read when `stream` (a cudaStream_t) comes to it. Results are there when a call returns.

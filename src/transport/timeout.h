@@ -1,8 +1,10 @@
 // How long a rank waits for another, and how it says so when it gives up.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <string>
+#include <thread>
 
 namespace laconic {
 
@@ -24,5 +26,23 @@ class Deadline {
 
 /// Throws Error(transport): "rank 1 waited 60 s for a message from rank 2 ...".
 [[noreturn]] void throw_timeout(int rank, const std::string& awaited, double seconds);
+
+/// Waits by testing: a library's own wait would burn a core that another rank's codec may need, and would never give
+/// up. A few tests at once catch what is about to arrive, then the core is given away for longer and longer.
+template <typename Test>
+void wait_until(Test&& done, int rank, const std::string& awaited, double timeout) {
+  constexpr int spins = 30;
+  constexpr int longest_nap_us = 100;
+  for (int i = 0; i < spins; ++i) {
+    if (done()) return;
+  }
+  const Deadline deadline(timeout);
+  int nap_us = 5;
+  while (!done()) {
+    if (deadline.passed()) throw_timeout(rank, awaited, timeout);
+    std::this_thread::sleep_for(std::chrono::microseconds(nap_us));
+    nap_us = std::min(nap_us * 2, longest_nap_us);
+  }
+}
 
 }  // namespace laconic

@@ -1,12 +1,10 @@
 #include "transport/mpi/mpi.h"
 
 #include <algorithm>
-#include <chrono>
 #include <climits>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -54,24 +52,6 @@ class ByteType {
   int count_ = 0;
   MPI_Datatype type_ = MPI_BYTE;
 };
-
-/// Waits by testing: MPI's own wait would burn a core that another rank's codec may need, and would never give up.
-/// A few tests at once catch what is about to arrive, then the core is given away for longer and longer.
-template <typename Test>
-void wait_until(Test&& done, int rank, const std::string& awaited, double timeout) {
-  constexpr int spins = 30;
-  constexpr int longest_nap_us = 100;
-  for (int i = 0; i < spins; ++i) {
-    if (done()) return;
-  }
-  const Deadline deadline(timeout);
-  int nap_us = 5;
-  while (!done()) {
-    if (deadline.passed()) throw_timeout(rank, awaited, timeout);
-    std::this_thread::sleep_for(std::chrono::microseconds(nap_us));
-    nap_us = std::min(nap_us * 2, longest_nap_us);
-  }
-}
 
 /// For each rank the lowest rank that it shares memory with. Collective.
 std::vector<int> find_nodes(MPI_Comm comm, int rank, int size) {

@@ -1,0 +1,90 @@
+#include "transport/nccl/link.h"
+
+#include <memory>
+
+#include "core/error.h"
+#include "transport/timeout.h"
+
+namespace laconic::nccl {
+namespace {
+
+[[noreturn]] void fail(int rank, const char* call, ncclResult_t status, ncclComm_t comm) {
+  std::string text = "rank " + std::to_string(rank) + ": " + call + " failed: " + pncclGetErrorString(status);
+  const char* const more = pncclGetLastError(comm);
+  if (more != nullptr && *more != '\0') text += std::string(" (") + more + ")";
+  throw Error(Code::transport, text);
+}
+
+void require(int rank, const char* call, ncclResult_t status, ncclComm_t comm) {
+  if (status != ncclSuccess && status != ncclInProgress) fail(rank, call, status, comm);
+}
+
+/// False while a communicator is at something; throws if it has failed.
+bool is_settled(int rank, ncclComm_t comm) {
+  ncclResult_t state = ncclSuccess;
+  require(rank, "ncclCommGetAsyncError", pncclCommGetAsyncError(comm, &state), comm);
+  require(rank, "the communicator", state, comm);
+  return state != ncclInProgress;
+}
+
+ncclComm_t split(ncclComm_t parent, int rank, double timeout) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  auto child = std::make_unique<ncclComm_t>(nullptr);
+  require(rank, "ncclCommSplit", pncclCommSplit(parent, 0, rank, child.get(), &config), parent);
+  const auto made = [&] { return is_settled(rank, parent) && *child != nullptr && is_settled(rank, *child); };
+  try {
+    wait_until(made, rank, "all ranks to make a communicator", timeout);
+  } catch (...) {
+    static_cast<void>(child.release());  // NCCL may still write to it
+    throw;
+  }
+  return *child;
+}
+
+}  // namespace
+
+Link::Link(ncclComm_t parent, int rank, double timeout) : rank_(rank), stream_(rank) {
+  comm_ = split(parent, rank, timeout);
+}
+
+Link::~Link() { abort(); }
+
+bool Link::ready() { return is_settled(rank_, comm_); }
+
+void Link::require(const char* call, ncclResult_t status) const { nccl::require(rank_, call, status, comm_); }
+
+void Link::exchange(std::span<const Transfer> transfers, cudaStream_t stream) {
+  require("ncclGroupStart", pncclGroupStart());
+  ncclResult_t worst = ncclSuccess;
+  for (const Transfer& t : transfers) {
+    const ncclResult_t status = t.from != nullptr ? pncclSend(t.from, t.bytes, ncclUint8, t.peer, comm_, stream)
+                                                  : pncclRecv(t.to, t.bytes, ncclUint8, t.peer, comm_, stream);
+    if (status != ncclSuccess && status != ncclInProgress) worst = status;
+  }
+  const ncclResult_t end = pncclGroupEnd();  // also after an error: a group that was begun must end
+  require("a send or receive", worst);
+  require("ncclGroupEnd", end);
+}
+
+void Link::close(double timeout) {
+  require("ncclCommFinalize", pncclCommFinalize(comm_));
+  wait_until([this] { return ready(); }, rank_, "NCCL to close a communicator", timeout);
+  const ncclResult_t status = pncclCommDestroy(comm_);
+  comm_ = nullptr;
+  require("ncclCommDestroy", status);
+}
+
+void Link::abort() noexcept {
+  if (comm_ != nullptr) pncclCommAbort(comm_);
+  comm_ = nullptr;
+}
+
+bool Operation::launched() {
+  if (launched_) return true;
+  if (!link_.ready()) return false;
+  end_.record(stream_);
+  return launched_ = true;
+}
+
+}  // namespace laconic::nccl

@@ -1,0 +1,73 @@
+// A communicator of our own and the stream that its operations go on. Everything here goes by the pnccl names, so that
+// no wrapper of NCCL calls, Laconic's own drop-in library least of all, meets what it sends.
+//
+// The communicator does not block: a call that sets up a connection returns ncclInProgress, and its work is on the
+// stream only when NCCL says so. A rank that never comes can then be given up.
+#pragma once
+
+#include <nccl.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "transport/nccl/cuda.h"
+
+namespace laconic::nccl {
+
+/// Part of a group: a send if `from` is set, else a receive. Any memory that a GPU reaches.
+struct Transfer {
+  const void* from = nullptr;
+  void* to = nullptr;
+  std::size_t bytes = 0;
+  int peer = 0;
+};
+
+class Link {
+ public:
+  /// Collective over the ranks of `parent`, which must have nothing under way and need not live on. Gives up after
+  /// `timeout` seconds, unless `parent` is a communicator that blocks.
+  Link(ncclComm_t parent, int rank, double timeout);
+  /// Aborts what is under way, unless closed.
+  ~Link();
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  [[nodiscard]] ncclComm_t comm() const { return comm_; }
+  [[nodiscard]] cudaStream_t stream() const { return stream_.get(); }
+  [[nodiscard]] int rank() const { return rank_; }
+
+  /// False while NCCL puts the last operation on its stream; nothing else may be called then. Throws Error(transport)
+  /// if the communicator has failed, whatever it was doing.
+  [[nodiscard]] bool ready();
+  /// Of a call of NCCL: throws Error(transport) with its own text.
+  void require(const char* call, ncclResult_t status) const;
+  /// All of them at once, on `stream`.
+  void exchange(std::span<const Transfer> transfers, cudaStream_t stream);
+
+  /// Nothing is under way: flushes and destroys. Every rank must, sooner or later.
+  void close(double timeout);
+  void abort() noexcept;
+
+ private:
+  int rank_;
+  Stream stream_;
+  ncclComm_t comm_ = nullptr;
+};
+
+/// What was launched last over a link, from there to its end.
+class Operation {
+ public:
+  Operation(Link& link, cudaStream_t stream) : link_(link), stream_(stream), end_(link.rank()) {}
+  /// Whether it is on its stream.
+  [[nodiscard]] bool launched();
+  [[nodiscard]] bool done() { return launched() && end_.passed(); }
+
+ private:
+  Link& link_;
+  cudaStream_t stream_;
+  Event end_;
+  bool launched_ = false;
+};
+
+}  // namespace laconic::nccl

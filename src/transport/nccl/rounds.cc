@@ -1,0 +1,355 @@
+#include "transport/nccl/rounds.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+
+#include "core/error.h"
+#include "transport/timeout.h"
+
+namespace laconic::nccl {
+namespace {
+
+Header& header_in(const Pinned& room, std::size_t nth = 0) {
+  return reinterpret_cast<Header*>(room.get())[nth];  // rooms are aligned for anything
+}
+
+int rank_in(ncclComm_t comm) {
+  int rank = 0;
+  if (pncclCommUserRank(comm, &rank) != ncclSuccess) throw Error(Code::transport, "this is no NCCL communicator");
+  return rank;
+}
+
+}  // namespace
+
+Rounds::Rounds(ncclComm_t parent, double timeout) : rank_(rank_in(parent)), timeout_(timeout), pool_(rank_) {
+  pncclCommCount(parent, &size_);
+  pncclCommCuDevice(parent, &device_);
+  const OnDevice as(device_);
+  headers_ = std::make_unique<Link>(parent, rank_, timeout_);
+  data_ = std::make_unique<Link>(parent, rank_, timeout_);
+  copies_.emplace(rank_);
+  mine_ = pool_.take(sizeof(Header));
+  all_ = pool_.take(sizeof(Header) * static_cast<std::size_t>(size_));
+}
+
+Rounds::~Rounds() {
+  const OnDevice as(device_);
+  try {
+    if (!failure_) close();
+  } catch (const std::exception& e) {
+    fail(e.what());
+  }
+}
+
+Rounds::Sent Rounds::send(std::span<const std::uint8_t> data, int to, int tag) {
+  const Memory memory = data.empty() ? Memory::pageable : memory_of(data.data());
+  return queued_.emplace_back(std::make_shared<Outgoing>(Outgoing{data, to, tag, memory}));
+}
+
+Rounds::Awaited Rounds::receive(std::span<std::uint8_t> buffer, int from, int tag) {
+  const Memory memory = buffer.empty() ? Memory::pageable : memory_of(buffer.data());
+  auto awaited = std::make_shared<Incoming>(Incoming{buffer, from, tag, memory});
+  const auto match = std::find_if(unasked_.begin(), unasked_.end(),
+                                  [&](const Arriving& a) { return a->from == from && a->tag == tag; });
+  if (match == unasked_.end()) {
+    posted_.push_back(awaited);
+    return awaited;
+  }
+  const Arriving arrival = *match;
+  unasked_.erase(match);
+  arrival->receiver = awaited;
+  awaited->state = Incoming::State::matched;
+  if (arrival->landed) guarded([&] { deliver(arrival); });
+  return awaited;
+}
+
+/// What has been announced must come: from a copy, since the caller's memory may go.
+void Rounds::drop(const Sent& sent) noexcept {
+  if (failure_ || sent->state == Outgoing::State::done) return;
+  if (sent->state == Outgoing::State::queued) {
+    std::erase(queued_, sent);
+    return;
+  }
+  try {
+    if (sent->state == Outgoing::State::announced && sent->memory != Memory::device) {
+      sent->copy = pool_.take(sent->data.size());
+      if (!sent->data.empty()) std::memcpy(sent->copy.get(), sent->data.data(), sent->data.size());
+      sent->data = {sent->copy.get(), sent->data.size()};
+      return;
+    }
+    wait([&] { return sent->state == Outgoing::State::done; }, "rank " + std::to_string(sent->to));
+  } catch (const std::exception& e) {
+    fail(e.what());
+  }
+}
+
+void Rounds::drop(const Awaited& awaited) noexcept {
+  if (failure_ || awaited->state == Incoming::State::done) return;
+  if (awaited->state == Incoming::State::posted) {
+    std::erase(posted_, awaited);
+    return;
+  }
+  try {
+    wait([&] { return awaited->state == Incoming::State::done; }, "rank " + std::to_string(awaited->from));
+  } catch (const std::exception& e) {
+    fail(e.what());
+  }
+}
+
+void Rounds::drive() {
+  guarded([this] { advance(false); });
+}
+
+void Rounds::join() {
+  guarded([this] { advance(true); });
+}
+
+void Rounds::wait(const std::function<bool()>& done, const std::string& awaited) {
+  if (done()) return;
+  const auto test = [&] {
+    drive();
+    return done();
+  };
+  guarded([&] { wait_until(test, rank_, awaited, timeout_); });
+}
+
+void Rounds::exchange(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) {
+  small_.emplace(Small{mine, all});
+  try {
+    wait([this] { return small_->answered; }, "all ranks to call the same collective");
+  } catch (...) {
+    small_.reset();
+    throw;
+  }
+  small_.reset();
+}
+
+void Rounds::flush() {
+  const auto landed = [this] { return flights_.empty() && deliveries_.empty(); };
+  const auto test = [&] {
+    guarded([this] { land(); });
+    return landed();
+  };
+  if (!landed()) guarded([&] { wait_until(test, rank_, "its messages to land", timeout_); });
+}
+
+void Rounds::run_alone(cudaStream_t stream, const std::string& what, const std::function<void()>& issue) {
+  flush();
+  guarded([&] {
+    const OnDevice as(device_);
+    issue();
+    Operation operation(*data_, stream);
+    wait_until([&] { return data_->ready() && operation.done(); }, rank_, what, timeout_);
+  });
+}
+
+/// The first failure is final: NCCL cannot take back what has been issued, but it can abort.
+void Rounds::guarded(const std::function<void()>& work) {
+  if (failure_) throw Error(Code::transport, *failure_);
+  try {
+    work();
+  } catch (const std::exception& e) {
+    fail(e.what());
+    throw;
+  }
+}
+
+void Rounds::fail(const std::string& what) noexcept {
+  if (failure_) return;
+  failure_ = what;
+  headers_->abort();
+  data_->abort();
+}
+
+void Rounds::advance(bool join) {
+  const OnDevice as(device_);
+  const bool headers_free = headers_->ready();
+  const bool data_free = data_->ready();
+  land();
+  const bool may_issue =
+      data_free && (flights_.empty() || !flights_.back().operation || flights_.back().operation->launched());
+  if (headers_free && may_issue && gathering_ && gathering_->done()) {
+    take_headers();
+    land();
+  }
+  if (!gathering_ && (join || has_wish())) offer_header();
+}
+
+bool Rounds::has_wish() const {
+  return !queued_.empty() || !posted_.empty() || (small_ && !small_->answered && !small_->travelling);
+}
+
+void Rounds::offer_header() {
+  Header& header = header_in(mine_);
+  header = Header{.round = round_};
+  while (!queued_.empty() && announced_.size() < most_notices) {
+    Outgoing& o = *announced_.emplace_back(std::move(queued_.front()));
+    queued_.pop_front();
+    o.state = Outgoing::State::announced;
+    header.notice[header.notices++] = {o.to, o.tag, o.data.size()};
+  }
+  if (small_ && queued_.empty() && !small_->travelling) {
+    header.stands = 1;
+    header.small_bytes = small_->mine.size();
+    if (!small_->mine.empty() && small_->mine.size() <= most_inline) {
+      std::memcpy(header.small, small_->mine.data(), small_->mine.size());
+    }
+  }
+  headers_->require("ncclAllGather", pncclAllGather(mine_.get(), all_.get(), sizeof(Header), ncclUint8,
+                                                    headers_->comm(), headers_->stream()));
+  gathering_.emplace(*headers_, headers_->stream());
+}
+
+void Rounds::take_headers() {
+  gathering_.reset();
+  const std::span<const Header> all(&header_in(all_), static_cast<std::size_t>(size_));
+  require_in_step(all);
+  ++round_;
+  Flight& flight = flights_.emplace_back();
+  plan_sends(flight);
+  for (int r = 0; r < size_; ++r) plan_arrivals(all[static_cast<std::size_t>(r)], r, flight);
+  plan_small(all, flight);
+  if (!flight.transfers.empty()) {
+    data_->exchange(flight.transfers, data_->stream());
+    flight.operation.emplace(*data_, data_->stream());
+  }
+}
+
+void Rounds::require_in_step(std::span<const Header> all) const {
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    const Header& h = all[r];
+    if (h.magic == Header{}.magic && h.round == round_ && h.notices <= most_notices) continue;
+    throw Error(Code::transport, "rank " + std::to_string(rank_) + ": rank " + std::to_string(r) +
+                                     " is out of step: another version of Laconic, or a damaged message");
+  }
+}
+
+void Rounds::plan_sends(Flight& flight) {
+  flight.sends = std::exchange(announced_, {});
+  for (const Sent& s : flight.sends) {
+    s->state = Outgoing::State::travelling;
+    if (s->data.empty()) continue;
+    if (s->memory == Memory::pageable && s->copy == nullptr) {
+      s->copy = pool_.take(s->data.size());
+      std::memcpy(s->copy.get(), s->data.data(), s->data.size());
+    }
+    const std::uint8_t* const from = s->copy != nullptr ? s->copy.get() : s->data.data();
+    flight.transfers.push_back({.from = from, .bytes = s->data.size(), .peer = s->to});
+  }
+}
+
+/// Posted receives are matched in the order in which they were posted; what fits into memory that a GPU reaches goes
+/// there.
+void Rounds::plan_arrivals(const Header& header, int from, Flight& flight) {
+  for (const Notice& notice : std::span(header.notice, header.notices)) {
+    if (notice.to != rank_) continue;
+    const Arriving& arrival = flight.arrivals.emplace_back(std::make_shared<Arrival>());
+    *arrival = {.from = from, .tag = notice.tag, .bytes = notice.bytes};
+    const auto match = std::find_if(posted_.begin(), posted_.end(),
+                                    [&](const Awaited& a) { return a->from == from && a->tag == notice.tag; });
+    if (match != posted_.end()) {
+      arrival->receiver = *match;
+      arrival->receiver->state = Incoming::State::matched;
+      posted_.erase(match);
+    } else {
+      unasked_.push_back(arrival);
+    }
+    if (notice.bytes == 0) continue;
+    const Incoming* const receiver = arrival->receiver.get();
+    const bool direct =
+        receiver != nullptr && receiver->memory != Memory::pageable && notice.bytes <= receiver->buffer.size();
+    if (!direct) arrival->room = pool_.take(notice.bytes);
+    void* const to = direct ? receiver->buffer.data() : arrival->room.get();
+    flight.transfers.push_back({.to = to, .bytes = notice.bytes, .peer = from});
+  }
+}
+
+void Rounds::plan_small(std::span<const Header> all, Flight& flight) {
+  if (!std::ranges::all_of(all, [](const Header& h) { return h.stands != 0; })) return;
+  const std::size_t bytes = small_->mine.size();
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    if (all[r].small_bytes == bytes) continue;
+    throw Error(Code::transport, "rank " + std::to_string(r) + " exchanges " + std::to_string(all[r].small_bytes) +
+                                     " bytes, rank " + std::to_string(rank_) + " " + std::to_string(bytes) +
+                                     ": the ranks are not in the same call");
+  }
+  if (bytes <= most_inline) return answer(all[0].small, sizeof(Header));
+  small_->travelling = flight.answers = true;
+  small_->out = pool_.take(bytes);
+  small_->in = pool_.take(bytes * all.size());
+  std::memcpy(small_->out.get(), small_->mine.data(), bytes);
+  for (int peer = 0; peer < size_; ++peer) {  // also to itself: NCCL can that in a group
+    flight.transfers.push_back({.from = small_->out.get(), .bytes = bytes, .peer = peer});
+    flight.transfers.push_back(
+        {.to = small_->in.get() + static_cast<std::size_t>(peer) * bytes, .bytes = bytes, .peer = peer});
+  }
+}
+
+void Rounds::answer(const std::uint8_t* payloads, std::size_t stride) {
+  const std::size_t bytes = small_->mine.size();
+  for (std::size_t r = 0; bytes != 0 && r < static_cast<std::size_t>(size_); ++r) {
+    std::memcpy(small_->all.data() + r * bytes, payloads + r * stride, bytes);
+  }
+  small_->answered = true;
+}
+
+void Rounds::land() {
+  while (!flights_.empty() && (!flights_.front().operation || flights_.front().operation->done())) {
+    land(flights_.front());
+    flights_.pop_front();
+  }
+  // The next one's end is marked as soon as it can be.
+  if (!flights_.empty() && flights_.back().operation) static_cast<void>(flights_.back().operation->launched());
+  finish_deliveries();
+}
+
+void Rounds::land(Flight& flight) {
+  for (const Sent& s : flight.sends) {
+    s->state = Outgoing::State::done;
+    s->copy.reset();
+  }
+  for (const Arriving& a : flight.arrivals) {
+    a->landed = true;
+    if (a->receiver != nullptr) deliver(a);
+  }
+  if (flight.answers && small_) answer(small_->in.get(), small_->mine.size());
+}
+
+/// A message that has landed and is wanted.
+void Rounds::deliver(const Arriving& arrival) {
+  Incoming& r = *arrival->receiver;
+  r.length = arrival->bytes;
+  r.state = Incoming::State::done;
+  if (arrival->room == nullptr || r.length > r.buffer.size()) return;
+  if (r.memory != Memory::device) {
+    std::memcpy(r.buffer.data(), arrival->room.get(), r.length);
+    return;
+  }
+  const OnDevice as(device_);
+  r.state = Incoming::State::copying;
+  check(rank_, "cudaMemcpyAsync",
+        cudaMemcpyAsync(r.buffer.data(), arrival->room.get(), r.length, cudaMemcpyDefault, copies_->get()));
+  deliveries_.emplace_back(arrival, rank_).end.record(copies_->get());
+}
+
+void Rounds::finish_deliveries() {
+  std::erase_if(deliveries_, [](Delivery& d) {
+    if (!d.end.passed()) return false;
+    d.arrival->receiver->state = Incoming::State::done;
+    return true;
+  });
+}
+
+/// A header that is still out needs ranks that may have gone; data need only those who have announced or expect them.
+void Rounds::close() {
+  flush();
+  if (gathering_) {
+    headers_->abort();
+  } else {
+    headers_->close(timeout_);
+  }
+  data_->close(timeout_);
+}
+
+}  // namespace laconic::nccl

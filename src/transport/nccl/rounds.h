@@ -1,0 +1,163 @@
+// Messages over NCCL, which has no tags, no message lengths, no receive of unknown length and nothing that completes
+// one by one. So they go in rounds, in which all ranks take part:
+//
+//   1. Every rank tells all others, by an all-gather of fixed-size headers, which messages it sends in this round.
+//   2. So everyone knows every message of the round, and issues its sends and receives as one group.
+//
+// Headers and data have a communicator and a stream each. While the data of one round travel, the headers of the next
+// are already under way. The host never waits for either: it asks (drive()) and goes on with its own work. All ranks
+// issue the same sequence of all-gathers and groups, so kernels of one rank that hold each other up cannot make a
+// circle.
+//
+// A round needs every rank, so a header that nobody answers would occupy the GPU for ever. Therefore a rank begins a
+// round only when it has messages to announce or to expect, stands in the small exchange, or is told to join(); and the
+// small exchange, which completes on all ranks with the same round, ends what they do together.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "transport/nccl/header.h"
+#include "transport/nccl/link.h"
+
+namespace laconic::nccl {
+
+class Rounds {
+ public:
+  /// One message that this rank sends.
+  struct Outgoing {
+    enum class State : std::uint8_t { queued, announced, travelling, done };
+    std::span<const std::uint8_t> data;
+    int to = 0, tag = 0;
+    Memory memory = Memory::pageable;
+    State state = State::queued;
+    Pinned copy{};  ///< of pageable memory, while it travels
+  };
+
+  /// One receive that this rank has posted.
+  struct Incoming {
+    enum class State : std::uint8_t { posted, matched, copying, done };
+    std::span<std::uint8_t> buffer;
+    int from = 0, tag = 0;
+    Memory memory = Memory::pageable;
+    State state = State::posted;
+    std::size_t length = 0;  ///< of the message, also when the buffer was too short for it
+  };
+  using Sent = std::shared_ptr<Outgoing>;
+  using Awaited = std::shared_ptr<Incoming>;
+
+  /// Collective over the ranks of `parent`, see Link.
+  Rounds(ncclComm_t parent, double timeout);
+  /// Every rank must, sooner or later. What is under way and needs a rank that may be gone is aborted.
+  ~Rounds();
+  Rounds(const Rounds&) = delete;
+  Rounds& operator=(const Rounds&) = delete;
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int size() const { return size_; }
+  [[nodiscard]] double timeout() const { return timeout_; }
+  [[nodiscard]] PinnedPool& pool() { return pool_; }
+  /// For messages and PlainCollectives.
+  [[nodiscard]] Link& data_link() { return *data_; }
+
+  Sent send(std::span<const std::uint8_t> data, int to, int tag);
+  Awaited receive(std::span<std::uint8_t> buffer, int from, int tag);
+  /// Nobody wants it any more. What others have been promised still goes to them.
+  void drop(const Sent& sent) noexcept;
+  void drop(const Awaited& awaited) noexcept;
+
+  /// Does what can be done without waiting. Throws Error(transport), the same again after a failure.
+  void drive();
+  /// The same, and takes part in a round for the sake of others.
+  void join();
+  /// Drives until done() is true. `awaited`: for the text of the error.
+  void wait(const std::function<bool()>& done, const std::string& awaited);
+  /// See Transport::allgather_small.
+  void exchange(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all);
+  /// Until this rank's own data have landed.
+  void flush();
+  /// Runs what `issue` launches over the data link, to its end. All ranks, in the same order.
+  void run_alone(cudaStream_t stream, const std::string& what, const std::function<void()>& issue);
+
+ private:
+  /// A message on its way to this rank, or arrived and not yet asked for.
+  struct Arrival {
+    int from = 0, tag = 0;
+    std::size_t bytes = 0;
+    Pinned room{};       ///< none: it goes straight into the receiver's buffer
+    Awaited receiver{};  ///< none: nobody has asked for it
+    bool landed = false;
+  };
+  using Arriving = std::shared_ptr<Arrival>;
+
+  /// The data of one round.
+  struct Flight {
+    std::optional<Operation> operation{};  ///< none: nothing to send or to receive
+    std::vector<Sent> sends{};
+    std::vector<Arriving> arrivals{};
+    std::vector<Transfer> transfers{};
+    bool answers = false;  ///< the small exchange
+  };
+
+  /// The copy of a late message into device memory.
+  struct Delivery {
+    Delivery(Arriving a, int rank) : arrival(std::move(a)), end(rank) {}
+    Arriving arrival;
+    Event end;
+  };
+
+  struct Small {
+    std::span<const std::uint8_t> mine;
+    std::span<std::uint8_t> all;
+    Pinned out{}, in{};  ///< of a payload that no header holds
+    bool answered = false;
+    bool travelling = false;
+  };
+
+  void guarded(const std::function<void()>& work);
+  void advance(bool join);
+  [[nodiscard]] bool has_wish() const;
+  void offer_header();
+  void take_headers();
+  void require_in_step(std::span<const Header> all) const;
+  void plan_sends(Flight& flight);
+  void plan_arrivals(const Header& header, int from, Flight& flight);
+  void plan_small(std::span<const Header> all, Flight& flight);
+  void answer(const std::uint8_t* payloads, std::size_t stride);
+  void land();
+  void land(Flight& flight);
+  void deliver(const Arriving& arrival);
+  void finish_deliveries();
+  void fail(const std::string& what) noexcept;
+  void close();
+
+  int rank_ = 0, size_ = 1, device_ = 0;
+  double timeout_;
+  std::optional<std::string> failure_;
+  PinnedPool pool_;
+  std::unique_ptr<Link> headers_, data_;
+  std::optional<Stream> copies_;  ///< of late messages into device memory
+
+  std::deque<Sent> queued_;      ///< not yet announced
+  std::vector<Sent> announced_;  ///< in the present round
+  std::list<Awaited> posted_;    ///< not yet matched
+  std::list<Arriving> unasked_;  ///< not yet matched, under way or landed
+  std::deque<Flight> flights_;
+  std::list<Delivery> deliveries_;
+
+  Pinned mine_, all_;                   ///< headers
+  std::optional<Operation> gathering_;  ///< the present round's headers
+  std::uint64_t round_ = 0;
+  std::optional<Small> small_;
+};
+
+}  // namespace laconic::nccl

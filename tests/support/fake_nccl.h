@@ -1,0 +1,34 @@
+// NCCL over threads of this process, for tests: those functions of nccl.h that Laconic calls. Link laconic_fake_nccl in
+// place of libnccl; streams and memory are fake_cuda.h's. Begin with ncclCommInitAll: communicator r for the thread
+// that plays rank r.
+//
+// As strict as NCCL, and where NCCL would hang or return garbage, the program ends with a message:
+//  - Operations of a communicator run in the order in which they were issued, and only as their stream is asked for.
+//  - Sends and receives of one group progress together; outside of one, a send holds up its stream until the receive.
+//  - Byte counts of a send and its receive, and all arguments of a collective, must agree on all ranks.
+//  - Buffers must be device or pinned memory.
+//  - A communicator with config.blocking = 0 answers ncclInProgress, and has not put its work on the stream before
+//    ncclCommGetAsyncError says otherwise. Communicators of ncclCommInitAll block; a split one does as its config says.
+//  - Sums are rounded at each addition, in rank order.
+// As in NCCL, each function goes by its pnccl name too, and by its nccl name only where nobody else has that.
+#pragma once
+
+#include <nccl.h>
+
+#include <cstddef>
+
+namespace laconic::fake {
+
+/// What ncclCommGetAsyncError says from now on of this rank's communicator and of all that were split from it.
+void set_async_error(ncclComm_t comm, ncclResult_t error);
+
+/// Communicators neither destroyed nor aborted.
+std::size_t live_communicators();
+
+/// What a test may count: groups that were launched and the sends and all-gathers in them, by all ranks.
+struct Traffic {
+  std::size_t sends = 0, sent_bytes = 0, all_gathers = 0;
+};
+Traffic traffic();
+
+}  // namespace laconic::fake
