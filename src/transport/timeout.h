@@ -28,10 +28,9 @@ class Deadline {
 [[noreturn]] void throw_timeout(int rank, const std::string& awaited, double seconds);
 
 /// Waits by testing: a library's own wait would burn a core that another rank's codec may need, and would never give
-/// up. A few tests at once catch what is about to arrive, then the core is given away for longer and longer.
+/// up. `spins` tests at once catch what is about to arrive, then the core is given away for longer and longer.
 template <typename Test>
-void wait_until(Test&& done, int rank, const std::string& awaited, double timeout) {
-  constexpr int spins = 30;
+void wait_until(Test&& done, int rank, const std::string& awaited, double timeout, int spins = 30) {
   constexpr int longest_nap_us = 100;
   for (int i = 0; i < spins; ++i) {
     if (done()) return;

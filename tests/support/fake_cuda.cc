@@ -250,6 +250,12 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) { return make_stream(stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return make_stream(stream); }
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) { return make_stream(stream); }
 
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   const auto s = find(stream);
   if (s == nullptr || stream == nullptr) return note(cudaErrorInvalidResourceHandle);

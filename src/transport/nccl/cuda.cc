@@ -1,5 +1,6 @@
 #include "transport/nccl/cuda.h"
 
+#include <algorithm>
 #include <bit>
 #include <string>
 
@@ -28,7 +29,9 @@ OnDevice::~OnDevice() {
 }
 
 Stream::Stream(int rank) {
-  check(rank, "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  int least = 0, greatest = 0;
+  check(rank, "cudaDeviceGetStreamPriorityRange", cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  check(rank, "cudaStreamCreateWithPriority", cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest));
 }
 
 Event::Event(int rank) : rank_(rank) {

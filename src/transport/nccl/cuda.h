@@ -27,7 +27,7 @@ class OnDevice {
   bool changed_ = false;
 };
 
-/// One that does not wait for stream 0, nor stream 0 for it.
+/// One that does not wait for stream 0, nor stream 0 for it. Goes before others: it carries little, and others wait.
 class Stream {
  public:
   explicit Stream(int rank);

@@ -1,6 +1,7 @@
 #include "transport/nccl/link.h"
 
 #include <memory>
+#include <thread>
 
 #include "core/error.h"
 #include "transport/timeout.h"
@@ -78,6 +79,13 @@ void Link::close(double timeout) {
 void Link::abort() noexcept {
   if (comm_ != nullptr) pncclCommAbort(comm_);
   comm_ = nullptr;
+}
+
+void Link::await_silence() noexcept {
+  constexpr double patience = 10;  // an aborted kernel ends at once
+  const Deadline deadline(patience);
+  while (cudaStreamQuery(stream_.get()) == cudaErrorNotReady && !deadline.passed()) std::this_thread::yield();
+  cudaGetLastError();
 }
 
 bool Operation::launched() {

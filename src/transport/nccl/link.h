@@ -48,6 +48,8 @@ class Link {
   /// Nothing is under way: flushes and destroys. Every rank must, sooner or later.
   void close(double timeout);
   void abort() noexcept;
+  /// After abort(): until nothing on the stream touches memory any more.
+  void await_silence() noexcept;
 
  private:
   int rank_;

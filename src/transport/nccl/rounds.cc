@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <thread>
 
 #include "core/error.h"
 #include "transport/timeout.h"
 
 namespace laconic::nccl {
 namespace {
+
+// A rank that naps holds up the rounds of all, so it gives its core away only to those who want it, for about a
+// millisecond.
+constexpr int spins = 500;
 
 Header& header_in(const Pinned& room, std::size_t nth = 0) {
   return reinterpret_cast<Header*>(room.get())[nth];  // rooms are aligned for anything
@@ -109,9 +114,11 @@ void Rounds::wait(const std::function<bool()>& done, const std::string& awaited)
   if (done()) return;
   const auto test = [&] {
     drive();
-    return done();
+    if (done()) return true;
+    std::this_thread::yield();
+    return false;
   };
-  guarded([&] { wait_until(test, rank_, awaited, timeout_); });
+  guarded([&] { wait_until(test, rank_, awaited, timeout_, spins); });
 }
 
 void Rounds::exchange(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) {
@@ -160,6 +167,8 @@ void Rounds::fail(const std::string& what) noexcept {
   failure_ = what;
   headers_->abort();
   data_->abort();
+  headers_->await_silence();
+  data_->await_silence();
 }
 
 void Rounds::advance(bool join) {
