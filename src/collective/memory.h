@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collective/budget.h"
+#include "collective/outliers.h"
 #include "core/array.h"
 #include "core/op.h"
 #include "core/range.h"

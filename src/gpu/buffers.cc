@@ -6,6 +6,22 @@
 #include "gpu/cuda.h"
 
 namespace laconic::gpu {
+namespace {
+
+constexpr std::size_t piece = std::size_t{1} << 20;
+
+/// CUDA copies memory that is pinned, or memory that is not, but nothing that is both.
+bool is_all_of_a_kind(const std::uint8_t* p, std::size_t bytes) {
+  if (bytes == 0) return true;
+  const auto kind = [](const std::uint8_t* at) {
+    cudaPointerAttributes found{};
+    check_cuda(cudaPointerGetAttributes(&found, at), "cudaPointerGetAttributes");
+    return found.type;
+  };
+  return kind(p) == kind(p + bytes - 1);
+}
+
+}  // namespace
 
 DeviceBuffer::~DeviceBuffer() { cudaFree(data_); }
 
@@ -45,6 +61,28 @@ void Buffers::finish() const { check_cuda(cudaStreamSynchronize(stream_), "cudaS
 void Buffers::copy(void* to, const void* from, std::size_t bytes) const {
   if (bytes == 0) return;
   check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
+}
+
+void Buffers::copy_in(std::uint8_t* to_device, const std::uint8_t* from, std::size_t bytes) {
+  if (is_all_of_a_kind(from, bytes)) return copy(to_device, from, bytes);
+  for (std::size_t at = 0; at < bytes; at += piece) {
+    const std::size_t n = std::min(piece, bytes - at);
+    auto* const here = pinned.at_least(piece);
+    std::memcpy(here, from + at, n);
+    copy(to_device + at, here, n);
+    finish();
+  }
+}
+
+void Buffers::copy_out(std::uint8_t* to, const std::uint8_t* from_device, std::size_t bytes) {
+  if (is_all_of_a_kind(to, bytes)) return copy(to, from_device, bytes);
+  for (std::size_t at = 0; at < bytes; at += piece) {
+    const std::size_t n = std::min(piece, bytes - at);
+    auto* const here = pinned.at_least(piece);
+    copy(here, from_device + at, n);
+    finish();
+    std::memcpy(to + at, here, n);
+  }
 }
 
 Report* Buffers::report(int i) { return reinterpret_cast<Report*>(reports_.at_least(0)) + i; }

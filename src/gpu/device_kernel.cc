@@ -42,7 +42,7 @@ FrameIn DeviceKernel::bring(int i, frame::Bytes message, std::size_t count) {
   expect_frame(message, grid_, count);
   const frame::Header header = frame::peek(message);
   auto* const there = buffers_.frames[i].at_least(message.size());
-  buffers_.copy(there, message.data(), message.size());
+  buffers_.copy_in(there, message.data(), message.size());
   const FrameIn in{there, message.size(), header.grid, header.operands};
   check(in, workspace(decode_workspace(0)), buffers_.report(1 + i), buffers_.stream());
   return in;
@@ -63,7 +63,7 @@ bool DeviceKernel::finished(std::initializer_list<frame::Bytes> messages) {
 
 std::size_t DeviceKernel::take(frame::MutBytes out) {
   if (written_ > out.size()) throw Error(Code::internal, "gpu: a message has no room for the frame");
-  buffers_.copy(out.data(), buffers_.frames[result_frame].at_least(0), written_);
+  buffers_.copy_out(out.data(), buffers_.frames[result_frame].at_least(0), written_);
   buffers_.finish();
   return written_;
 }

@@ -55,7 +55,7 @@ std::uint64_t bytes_of(const NcclCall& call, int ranks) {
   return call.count * size_of(call.dtype) * static_cast<std::uint64_t>(of_all ? ranks : 1);
 }
 
-Report run(const NcclCall& call, Communicator& comm, const Options& options) {
+laconic::Report run(const NcclCall& call, Communicator& comm, const Options& options) {
   const std::size_t all = call.count * static_cast<std::size_t>(comm.size());
   const ConstArray send{call.send, call.count, call.dtype};
   const MutArray recv{call.recv, call.count, call.dtype};

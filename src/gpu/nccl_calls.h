@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 
+#include "collective/collective.h"
 #include "collective/communicator.h"
 #include "gpu/device_memory.h"
 
@@ -34,7 +35,7 @@ struct NcclCall {
 std::uint64_t bytes_of(const NcclCall& call, int ranks);
 
 /// Makes the call; arrays lie where the communicator's do. Throws Error.
-Report run(const NcclCall& call, Communicator& comm, const Options& options);
+laconic::Report run(const NcclCall& call, Communicator& comm, const Options& options);
 
 /// What there is for one of a program's communicators. One thread at a time.
 class NcclGroup {

@@ -135,7 +135,7 @@ Bytes field(DType dtype, const std::string& kind, std::size_t count, int rank) {
 
 Options with(const char* bound, Mode mode = Mode::compressed) {
   Options o;
-  o.bound = parse_bound(bound);
+  o.bound = Bound::parse(bound);
   o.segment_values = 8192;
   o.mode = mode;
   return o;
@@ -341,6 +341,16 @@ TEST_F(Device, NothingAndLittle) {
       return std::pair{y, allreduce(x, y, Op::sum, r.comm(), with("1e-3"))};
     });
   }
+}
+
+TEST_F(Device, MessagesLongerThanWhatIsPinned) {
+  expect_as_on_host(2, [&](Rank& r) {
+    constexpr std::size_t many = (std::size_t{5} << 18) + 77;
+    const MutArray x = r.place(field(DType::f32, "wild", many, r.rank()), DType::f32);
+    Options o = with("lossless");
+    o.segment_values = many;
+    return std::pair{x, bcast(x, 0, r.comm(), o)};
+  });
 }
 
 TEST_F(Device, DamagedMessagesAreErrorsEverywhere) {

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "collective/extreme.h"
+#include "collective/memory.h"
 #include "collective/operate.h"
+#include "collective/sample.h"
 #include "core/error.h"
 #include "frame/frame.h"
 #include "gpu/codec.h"
@@ -55,7 +57,7 @@ void launch(Stream stream, std::function<void()> work) {
 
 frame::Bytes bytes_of(const FrameIn& in) {
   const frame::Header h = frame::peek({in.data, in.readable});
-  if (h.frame_bytes > in.readable || !(h.grid == in.grid) || h.operands != in.operands) {
+  if (h.frame_bytes > in.readable || !h.grid.same_points(in.grid) || h.operands != in.operands) {
     throw Error(Code::corrupt, "not the frame that was announced");
   }
   return {in.data, h.frame_bytes};
@@ -124,6 +126,28 @@ void check(const FrameIn& in, Workspace workspace, Report* report, Stream stream
     frame::check({in.data, in.readable});
     return std::size_t{0};
   });
+}
+
+void scan(ConstArray x, Range* result, Stream stream) {
+  launch(stream, [=] { *result = laconic::scan(x); });
+}
+
+void count_outliers(ConstArray x, double limit, double fill, Outliers* result, Stream stream) {
+  launch(stream, [=] { *result = laconic::count_outliers(x, limit, fill); });
+}
+
+void divide(MutArray x, int divisor, Stream stream) {
+  launch(stream, [=] { laconic::divide(x, divisor); });
+}
+
+void take_extreme(Op op, MutArray a, ConstArray b, Stream stream) {
+  launch(stream, [=] { laconic::take_extreme(op, a, b); });
+}
+
+std::size_t sample_elements(std::size_t count) { return Sample{count}.elements(); }
+
+void gather_sample(ConstArray x, MutArray out, Stream stream) {
+  launch(stream, [=] { host_memory().fetch_sample(x, out.data); });
 }
 
 }  // namespace laconic::gpu

@@ -16,6 +16,7 @@ namespace {
 struct Allocation {
   std::size_t bytes = 0;   ///< as asked for
   std::size_t mapped = 0;  ///< whole pages; 0: pinned host memory
+  bool registered = false;  ///< pinned where it was: somebody else's memory
   int device = 0;
   int openings = 0;
 };
@@ -83,7 +84,9 @@ cudaError_t release(void* pointer, bool device) {
   Memory& m = memory();
   const std::lock_guard lock(m.mutex);
   const auto it = m.all.find(address(pointer));
-  if (it == m.all.end() || (it->second.mapped != 0) != device) return note(cudaErrorInvalidValue);
+  if (it == m.all.end() || (it->second.mapped != 0) != device || it->second.registered) {
+    return note(cudaErrorInvalidValue);
+  }
   if (device) {
     munmap(pointer, it->second.mapped);
   } else {
@@ -104,6 +107,24 @@ cudaError_t allocate_pinned(void** pointer, std::size_t bytes) {
   const std::lock_guard lock(m.mutex);
   m.all[address(p)] = {.bytes = bytes, .device = current_device()};
   *pointer = p;
+  return cudaSuccess;
+}
+
+cudaError_t register_pinned(void* pointer, std::size_t bytes) {
+  if (pointer == nullptr || bytes == 0) return note(cudaErrorInvalidValue);
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  if (find(pointer) != m.all.end()) return note(cudaErrorHostMemoryAlreadyRegistered);
+  m.all[address(pointer)] = {.bytes = bytes, .registered = true, .device = current_device()};
+  return cudaSuccess;
+}
+
+cudaError_t unregister_pinned(void* pointer) {
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  const auto it = m.all.find(address(pointer));
+  if (it == m.all.end() || !it->second.registered) return note(cudaErrorHostMemoryNotRegistered);
+  m.all.erase(it);
   return cudaSuccess;
 }
 
@@ -179,6 +200,8 @@ cudaError_t cudaFree(void* pointer) { return release(pointer, true); }
 cudaError_t cudaMallocHost(void** pointer, size_t bytes) { return allocate_pinned(pointer, bytes); }
 cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) { return allocate_pinned(pointer, bytes); }
 cudaError_t cudaFreeHost(void* pointer) { return release(pointer, false); }
+cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned) { return register_pinned(pointer, bytes); }
+cudaError_t cudaHostUnregister(void* pointer) { return unregister_pinned(pointer); }
 
 cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t) { return allocate_device(pointer, bytes); }
 cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {

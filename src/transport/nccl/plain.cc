@@ -125,6 +125,8 @@ class Plain final : public PlainNccl {
  public:
   explicit Plain(Rounds& rounds) : rounds_(rounds), link_(rounds.data_link()) {}
   void set_stream(cudaStream_t stream) override { stream_ = stream; }
+  [[nodiscard]] bool takes_device_arrays() const override { return true; }
+  void work_on(cudaStream_t stream) override { stream_ = stream; }
 
   [[nodiscard]] bool reduces(DType dtype, Op op) const override {
     return type_of(dtype) != ncclNumTypes && operation(op) != ncclNumOps;
