@@ -137,14 +137,16 @@ TallyLine Tally::of(Collective collective) const {
 std::string Tally::to_text(int ranks, const std::string& policy) const {
   const TallyLine sum = total();
   const std::lock_guard lock(mutex_);
-  std::string out = "laconic: " + std::to_string(ranks) + " ranks, " + policy + "; all ranks together\n";
+  std::string out = "laconic: " + (ranks == 0 ? "this process, " + policy
+                                               : std::to_string(ranks) + " ranks, " + policy + "; all ranks together") +
+                    "\n";
   out +=
       "  collective        size >=     calls     plain  original MB      wire MB   ratio   seconds     codec     "
       "saved\n";
   for (const auto& [key, line] : lines_) out += row(name_of(key.first), class_name(key.second), line);
   if (lines_.size() != 1) out += row("all", "", sum);
   for (const auto& [reason, calls] : passed_)
-    out += "  left to MPI as they were: " + std::to_string(calls) + " calls: " + reason + "\n";
+    out += "  left as they were: " + std::to_string(calls) + " calls: " + reason + "\n";
   for (const auto& [reason, calls] : fallbacks_)
     out += "  not by the usual way: " + std::to_string(calls) + " calls: " + reason + "\n";
   return out;

@@ -38,7 +38,7 @@ class Tally {
   void merge(const std::vector<std::uint8_t>& packed);
   [[nodiscard]] std::vector<std::uint8_t> pack() const;
 
-  /// For people; `ranks` and `policy` go into the heading.
+  /// For people; `ranks` (0: this process alone) and `policy` go into the heading.
   [[nodiscard]] std::string to_text(int ranks, const std::string& policy) const;
   [[nodiscard]] std::string to_json(int ranks, const std::string& policy) const;
   /// All lines together.

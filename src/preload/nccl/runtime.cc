@@ -103,7 +103,8 @@ gpu::NcclGroup* NcclRuntime::group_of(ncclComm_t comm) {
   gpu::NcclGroup& group = groups_.of(comm, {});
   const auto all = allgather_value(group.comm().transport(), fingerprint(config_, policy_));
   const std::lock_guard lock(mutex_);
-  if (first_rank_ < 0) first_rank_ = group.comm().rank();
+  const int rank = group.comm().rank();
+  first_rank_ = first_rank_ < 0 ? rank : std::min(first_rank_, rank);
   if (std::ranges::all_of(all, [&](std::uint64_t f) { return f == all.front(); })) return &group;
   refused_.insert(comm);
   if (group.comm().rank() == 0) warn("ranks differ in bound, mode or policy; this communicator is left to NCCL");
@@ -156,14 +157,14 @@ void NcclRuntime::abandon(ncclComm_t comm) {
 void NcclRuntime::report() const {
   if (first_rank_ > 0) return;
   const std::string about = (config_.bound ? "bound " + config_.bound->to_string() : std::string("no bound")) +
-                            (config_.policy.empty() ? "" : ", policy " + config_.policy) + ", NCCL, rank 0's part";
+                            (config_.policy.empty() ? "" : ", policy " + config_.policy) + ", NCCL";
   if (config_.report == "summary") {
-    std::fputs(tally_.to_text(1, about).c_str(), stderr);
+    std::fputs(tally_.to_text(0, about).c_str(), stderr);
     return;
   }
   const std::string file = config_.report + ".nccl";  // beside that of the drop-in library for MPI
   std::ofstream out(file);
-  out << tally_.to_json(1, about);
+  out << tally_.to_json(0, about);
   if (!out.flush()) warn("the report cannot be written to '" + file + "'");
 }
 

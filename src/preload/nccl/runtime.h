@@ -34,7 +34,7 @@ class NcclRuntime {
   /// The same without waiting for anybody: what there was stays where it is.
   void abandon(ncclComm_t comm);
 
-  /// At the end of the program, in the process that is rank 0 of its first communicator.
+  /// At the end of the program, where this process was rank 0 of a communicator, or there was none.
   void report() const;
 
  private:
@@ -51,7 +51,7 @@ class NcclRuntime {
   gpu::NcclGroups groups_;
   std::mutex mutex_;
   std::set<ncclComm_t> refused_;
-  int first_rank_ = -1;  ///< in the first communicator; -1: there was none
+  int first_rank_ = -1;  ///< the lowest that this process has had in a communicator; -1: there was none
 };
 
 }  // namespace laconic::preload

@@ -67,6 +67,12 @@ Memory memory_of(const void* data) {
   }
 }
 
+Memory memory_of(std::span<const std::uint8_t> data) {
+  if (data.empty()) return Memory::pageable;
+  const Memory first = memory_of(data.data());
+  return first == Memory::pinned ? memory_of(&data.back()) : first;
+}
+
 PinnedPool::~PinnedPool() {
   for (const auto& [capacity, all] : free_) {
     for (std::uint8_t* data : all) cudaFreeHost(data);

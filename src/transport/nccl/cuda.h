@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace laconic::nccl {
@@ -58,6 +59,8 @@ class Event {
 enum class Memory : std::uint8_t { pageable, pinned, device };
 /// Managed memory counts as the device's.
 Memory memory_of(const void* data);
+/// Of all of it: what is pinned only at its beginning counts as pageable.
+Memory memory_of(std::span<const std::uint8_t> data);
 
 /// Host memory that a GPU reaches, and any other GPU of this process.
 class PinnedPool {

@@ -48,7 +48,7 @@ Rounds::~Rounds() {
 }
 
 Rounds::Sent Rounds::send(std::span<const std::uint8_t> data, int to, int tag) {
-  const Memory memory = data.empty() ? Memory::pageable : memory_of(data.data());
+  const Memory memory = memory_of(data);
   return queued_.emplace_back(std::make_shared<Outgoing>(Outgoing{data, to, tag, memory}));
 }
 
@@ -267,7 +267,8 @@ void Rounds::plan_arrivals(const Header& header, int from, Flight& flight) {
     if (notice.bytes == 0) continue;
     const Incoming* const receiver = arrival->receiver.get();
     const bool direct =
-        receiver != nullptr && receiver->memory != Memory::pageable && notice.bytes <= receiver->buffer.size();
+        receiver != nullptr && receiver->memory != Memory::pageable && notice.bytes <= receiver->buffer.size() &&
+        memory_of(receiver->buffer.first(notice.bytes)) != Memory::pageable;
     if (!direct) arrival->room = pool_.take(notice.bytes);
     void* const to = direct ? receiver->buffer.data() : arrival->room.get();
     flight.transfers.push_back({.to = to, .bytes = notice.bytes, .peer = from});

@@ -1,0 +1,172 @@
+// A program of somebody's that sums gradients with NCCL and knows nothing of Laconic: each rank is a thread with a GPU.
+// Prints what is wrong, or "all as they should be". Arguments: ranks, the error that results may have.
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr std::size_t count = 100003;
+int wrong = 0;
+int calls = 0;
+std::mutex mutex;
+
+void must(bool good, const std::string& what) {
+  if (good) return;
+  const std::lock_guard lock(mutex);
+  ++wrong;
+  std::printf("%s\n", what.c_str());
+}
+
+float value(int rank, std::size_t i) { return std::sin(static_cast<float>(i) * 0.001F) + static_cast<float>(rank); }
+
+/// Device memory with contents.
+class Array {
+ public:
+  Array(const std::vector<float>& x, cudaStream_t stream) : count_(x.size()), stream_(stream) {
+    cudaMalloc(&data_, count_ * sizeof(float));
+    cudaMemcpyAsync(data_, x.data(), count_ * sizeof(float), cudaMemcpyHostToDevice, stream);
+    cudaStreamSynchronize(stream);
+  }
+  ~Array() { cudaFree(data_); }
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+  [[nodiscard]] float* at(std::size_t i) const { return static_cast<float*>(data_) + i; }
+  /// Everything on the stream has come to its end.
+  [[nodiscard]] std::vector<float> contents() const {
+    std::vector<float> x(count_);
+    cudaMemcpyAsync(x.data(), data_, count_ * sizeof(float), cudaMemcpyDeviceToHost, stream_);
+    cudaStreamSynchronize(stream_);
+    return x;
+  }
+
+ private:
+  std::size_t count_;
+  cudaStream_t stream_;
+  void* data_ = nullptr;
+};
+
+struct Rank {
+  int rank, ranks;
+  ncclComm_t comm;
+  cudaStream_t stream;
+  double tolerance;
+
+  [[nodiscard]] std::vector<float> mine(std::size_t n) const {
+    std::vector<float> x(n);
+    for (std::size_t i = 0; i < n; ++i) x[i] = value(rank, i);
+    return x;
+  }
+  void check(const char* what, ncclResult_t status, const Array& y, std::size_t n,
+             const std::function<double(std::size_t)>& expected) const {
+    must(status == ncclSuccess, std::string(what) + " returned " + std::to_string(status));
+    const std::vector<float> got = y.contents();
+    for (std::size_t i = 0; i < n; ++i) {
+      const double off = std::abs(got[i] - expected(i));
+      if (off <= tolerance + 1e-6 * std::abs(expected(i))) continue;
+      must(false, std::string(what) + ": element " + std::to_string(i) + " is off by " + std::to_string(off));
+      break;
+    }
+    const std::lock_guard lock(mutex);
+    ++calls;
+  }
+  [[nodiscard]] double sum(std::size_t i) const {
+    double s = 0;
+    for (int r = 0; r < ranks; ++r) s += value(r, i);
+    return s;
+  }
+};
+
+void everything(const Rank& me) {
+  const auto n = static_cast<std::size_t>(me.ranks);
+  const auto sum = [&](std::size_t i) { return me.sum(i); };
+  const Array x(me.mine(count), me.stream), y(std::vector<float>(count), me.stream);
+  me.check("allreduce", ncclAllReduce(x.at(0), y.at(0), count, ncclFloat32, ncclSum, me.comm, me.stream), y, count, sum);
+  me.check("average", ncclAllReduce(x.at(0), y.at(0), count, ncclFloat32, ncclAvg, me.comm, me.stream), y, count,
+           [&](std::size_t i) { return me.sum(i) / me.ranks; });
+  me.check("maximum", ncclAllReduce(x.at(0), y.at(0), count, ncclFloat32, ncclMax, me.comm, me.stream), y, count,
+           [&](std::size_t i) { return value(me.ranks - 1, i); });
+  const Array z(me.mine(count), me.stream);
+  me.check("in place", ncclAllReduce(z.at(0), z.at(0), count, ncclFloat32, ncclSum, me.comm, me.stream), z, count, sum);
+  me.check("reduce", ncclReduce(x.at(0), y.at(0), count, ncclFloat32, ncclSum, 0, me.comm, me.stream), y,
+           me.rank == 0 ? count : 0, sum);
+  me.check("broadcast", ncclBroadcast(x.at(0), y.at(0), count, ncclFloat32, 1, me.comm, me.stream), y, count,
+           [](std::size_t i) { return value(1, i); });
+
+  const std::size_t share = count / n;
+  const Array all(std::vector<float>(share * n), me.stream);
+  const auto gathered = [&](std::size_t i) { return value(static_cast<int>(i / share), i % share); };
+  me.check("allgather", ncclAllGather(x.at(0), all.at(0), share, ncclFloat32, me.comm, me.stream), all, share * n,
+           gathered);
+  std::vector<float> placed(share * n);
+  for (std::size_t i = 0; i < share; ++i) placed[static_cast<std::size_t>(me.rank) * share + i] = value(me.rank, i);
+  const Array there(placed, me.stream);
+  const std::size_t own = static_cast<std::size_t>(me.rank) * share;
+  me.check("allgather in place", ncclAllGather(there.at(own), there.at(0), share, ncclFloat32, me.comm, me.stream),
+           there, share * n, gathered);
+  const Array part(std::vector<float>(share), me.stream);
+  me.check("reduce_scatter", ncclReduceScatter(x.at(0), part.at(0), share, ncclFloat32, ncclSum, me.comm, me.stream),
+           part, share, [&](std::size_t i) { return me.sum(own + i); });
+  const Array w(me.mine(share * n), me.stream);
+  const ncclResult_t status = ncclReduceScatter(w.at(0), w.at(own), share, ncclFloat32, ncclSum, me.comm, me.stream);
+  const std::vector<float> scattered = w.contents();
+  const Array taken({scattered.begin() + static_cast<std::ptrdiff_t>(own),
+                     scattered.begin() + static_cast<std::ptrdiff_t>(own + share)},
+                    me.stream);
+  me.check("reduce_scatter in place", status, taken, share, [&](std::size_t i) { return me.sum(own + i); });
+}
+
+/// What stays NCCL's.
+void passed_on(const Rank& me) {
+  const Array x(me.mine(count), me.stream), y(std::vector<float>(count), me.stream);
+  const Array z(std::vector<float>(count), me.stream);
+  ncclGroupStart();
+  ncclAllReduce(x.at(0), y.at(0), count, ncclFloat32, ncclSum, me.comm, me.stream);
+  ncclAllReduce(x.at(0), z.at(0), count, ncclFloat32, ncclMin, me.comm, me.stream);
+  const ncclResult_t status = ncclGroupEnd();
+  me.check("a group's sum", status, y, count, [&](std::size_t i) { return me.sum(i); });
+  me.check("a group's minimum", status, z, count, [](std::size_t i) { return value(0, i); });
+  me.check("a short sum", ncclAllReduce(x.at(0), y.at(0), 10, ncclFloat32, ncclSum, me.comm, me.stream), y, 10,
+           [&](std::size_t i) { return me.sum(i); });
+  me.check("a product", ncclAllReduce(x.at(0), y.at(0), 10, ncclFloat32, ncclProd, me.comm, me.stream), y, 10,
+           [&](std::size_t i) {
+             double p = 1;
+             for (int r = 0; r < me.ranks; ++r) p *= value(r, i);
+             return p;
+           });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
+  const double tolerance = argc > 2 ? std::atof(argv[2]) : 0;
+  std::vector<ncclComm_t> comms(static_cast<std::size_t>(ranks));
+  must(ncclCommInitAll(comms.data(), ranks, nullptr) == ncclSuccess, "ncclCommInitAll failed");
+  std::vector<std::thread> threads;
+  for (int r = 0; r < ranks; ++r) {
+    threads.emplace_back([&, r] {
+      const ncclComm_t comm = comms[static_cast<std::size_t>(r)];
+      cudaSetDevice(r);
+      cudaStream_t stream = nullptr;
+      cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+      const Rank me{r, ranks, comm, stream, tolerance};
+      everything(me);
+      passed_on(me);
+      cudaStreamDestroy(stream);
+      ncclCommFinalize(comm);
+      ncclCommDestroy(comm);
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  if (wrong == 0) std::printf("%d calls, all as they should be\n", calls);
+  return wrong == 0 ? 0 : 1;
+}
