@@ -1,0 +1,185 @@
+// The C interface on arrays in the memory of (fake) GPUs, over the fake NCCL.
+#include <gtest/gtest.h>
+#include <laconic/laconic_nccl.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "support/fake_cuda.h"
+#include "support/nccl_world.h"
+
+namespace {
+
+constexpr std::size_t count = 30011;
+constexpr float bound = 1e-3F;
+
+float element(int rank, std::size_t i) { return std::sin(static_cast<float>(i) * 0.002F) + static_cast<float>(rank); }
+
+float sum(int ranks, std::size_t i) {
+  float s = 0;
+  for (int r = 0; r < ranks; ++r) s += element(r, i);
+  return s;
+}
+
+/// One rank's stream, and floats in its device's memory.
+class Gpu {
+ public:
+  Gpu() { cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking); }
+  ~Gpu() {
+    for (float* a : arrays_) cudaFree(a);
+    cudaStreamDestroy(stream_);
+  }
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  [[nodiscard]] cudaStream_t stream() const { return stream_; }
+  float* place(const std::vector<float>& x) {
+    void* data = nullptr;
+    cudaMalloc(&data, x.size() * sizeof(float));
+    cudaMemcpy(data, x.data(), x.size() * sizeof(float), cudaMemcpyHostToDevice);
+    arrays_.push_back(static_cast<float*>(data));
+    return arrays_.back();
+  }
+  float* mine(int rank, std::size_t n = count) {
+    std::vector<float> x(n);
+    for (std::size_t i = 0; i < n; ++i) x[i] = element(rank, i);
+    return place(x);
+  }
+  float* room(std::size_t n = count) { return place(std::vector<float>(n, -1.0F)); }
+  static std::vector<float> contents(const float* data, std::size_t n = count) {
+    std::vector<float> x(n);
+    cudaMemcpy(x.data(), data, n * sizeof(float), cudaMemcpyDeviceToHost);
+    return x;
+  }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  std::vector<float*> arrays_;
+};
+
+laconic_options within(const char* b) {
+  laconic_options o = LACONIC_OPTIONS_INIT;
+  o.bound = b;
+  o.mode = LACONIC_MODE_COMPRESSED;
+  return o;
+}
+
+void expect_near(const std::vector<float>& got, const std::function<float(std::size_t)>& expected, const char* what) {
+  for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected(i), 1.01F * bound) << what << ", " << i;
+}
+
+TEST(ApiNccl, FunctionsAsNcclHasThem) {
+  const laconic_options options = within("1e-3");
+  for (const int ranks : {1, 2, 3}) {
+    laconic::test::over_nccl_communicators(ranks, [&](int rank, ncclComm_t comm) {
+      Gpu gpu;
+      const auto all = [&](std::size_t i) { return sum(ranks, i); };
+      const float* const x = gpu.mine(rank);
+      float* const y = gpu.room();
+      const cudaStream_t stream = gpu.stream();
+      ASSERT_EQ(laconic_nccl_allreduce(x, y, count, ncclFloat32, ncclSum, comm, stream, &options), LACONIC_OK)
+          << laconic_last_error();
+      expect_near(Gpu::contents(y), all, "allreduce");
+      ASSERT_EQ(laconic_nccl_allreduce(x, y, count, ncclFloat32, ncclAvg, comm, stream, &options), LACONIC_OK);
+      expect_near(Gpu::contents(y), [&](std::size_t i) { return sum(ranks, i) / static_cast<float>(ranks); }, "average");
+      ASSERT_EQ(laconic_nccl_reduce(x, rank == 0 ? y : nullptr, count, ncclFloat32, ncclMax, 0, comm, stream, &options),
+                LACONIC_OK);
+      if (rank == 0) {
+        expect_near(Gpu::contents(y), [&](std::size_t i) { return element(ranks - 1, i); }, "maximum");
+      }
+      ASSERT_EQ(laconic_nccl_broadcast(x, y, count, ncclFloat32, ranks - 1, comm, stream, &options), LACONIC_OK);
+      expect_near(Gpu::contents(y), [&](std::size_t i) { return element(ranks - 1, i); }, "broadcast");
+      const auto n = static_cast<std::size_t>(ranks);
+      float* const gathered = gpu.room(count * n);
+      ASSERT_EQ(laconic_nccl_allgather(x, gathered, count, ncclFloat32, comm, stream, &options), LACONIC_OK);
+      expect_near(Gpu::contents(gathered, count * n),
+                  [&](std::size_t i) { return element(static_cast<int>(i / count), i % count); }, "allgather");
+      float* const scattered = gpu.mine(rank, count * n);
+      float* const own = scattered + static_cast<std::size_t>(rank) * count;
+      ASSERT_EQ(laconic_nccl_reduce_scatter(scattered, own, count, ncclFloat32, ncclSum, comm, stream, &options),
+                LACONIC_OK)
+          << laconic_last_error();
+      expect_near(Gpu::contents(own), [&](std::size_t i) { return all(static_cast<std::size_t>(rank) * count + i); },
+                  "reduce_scatter");
+      laconic_stats stats{};
+      stats.struct_size = sizeof stats;
+      ASSERT_EQ(laconic_nccl_total(comm, &stats), LACONIC_OK);
+      EXPECT_EQ(stats.calls, 6U);
+      if (ranks > 1) EXPECT_LT(stats.wire_bytes, stats.original_bytes / 2);
+      ASSERT_EQ(laconic_nccl_last(comm, &stats), LACONIC_OK);
+      EXPECT_EQ(laconic_nccl_release(comm), LACONIC_OK);
+      EXPECT_EQ(laconic_nccl_release(comm), LACONIC_OK);  // nothing is left
+      EXPECT_EQ(laconic_nccl_last(comm, &stats), LACONIC_INVALID_ARGUMENT);
+    });
+  }
+}
+
+TEST(ApiNccl, ACommunicatorForTheOtherCalls) {
+  const laconic_options options = within("1e-3");
+  laconic::test::over_nccl_communicators(3, [&](int rank, ncclComm_t nccl) {
+    Gpu gpu;
+    laconic_comm* comm = nullptr;
+    ASSERT_EQ(laconic_comm_from_nccl(nccl, gpu.stream(), &comm), LACONIC_OK) << laconic_last_error();
+    EXPECT_EQ(laconic_comm_rank(comm), rank);
+    EXPECT_EQ(laconic_comm_size(comm), 3);
+    float* const x = gpu.mine(rank);
+    float* const y = gpu.room();
+    ASSERT_EQ(laconic_scan(x, y, count, LACONIC_F32, LACONIC_SUM, comm, &options), LACONIC_OK) << laconic_last_error();
+    expect_near(Gpu::contents(y), [&](std::size_t i) { return sum(rank + 1, i); }, "scan");
+    ASSERT_EQ(laconic_alltoall(x, y, count / 3, LACONIC_F32, comm, &options), LACONIC_OK) << laconic_last_error();
+    expect_near(Gpu::contents(y, count / 3),
+                [&](std::size_t i) { return element(0, static_cast<std::size_t>(rank) * (count / 3) + i); },
+                "alltoall");
+    ASSERT_EQ(laconic_allreduce(LACONIC_IN_PLACE, x, count, LACONIC_F32, LACONIC_SUM, comm, &options), LACONIC_OK);
+    expect_near(Gpu::contents(x), [](std::size_t i) { return sum(3, i); }, "allreduce");
+    // Another stream, and a plain call on it.
+    Gpu other;
+    ASSERT_EQ(laconic_comm_use_device(comm, other.stream()), LACONIC_OK);
+    laconic_options plain = LACONIC_OPTIONS_INIT;
+    plain.mode = LACONIC_MODE_PLAIN;
+    float* const z = other.mine(rank);
+    ASSERT_EQ(laconic_allreduce(z, y, count, LACONIC_F32, LACONIC_SUM, comm, &plain), LACONIC_OK);
+    expect_near(Gpu::contents(y), [](std::size_t i) { return sum(3, i); }, "plain allreduce");
+    laconic_comm_free(comm);
+  });
+}
+
+TEST(ApiNccl, WhatIsWrongIsSaid) {
+  laconic_options options = within("1e-3");
+  laconic::test::over_nccl_communicators(2, [&](int rank, ncclComm_t nccl) {
+    Gpu gpu;
+    float* const x = gpu.mine(rank);
+    const auto expect = [](int code, int expected, const char* word) {
+      EXPECT_EQ(code, expected);
+      EXPECT_NE(std::string(laconic_last_error()).find(word), std::string::npos) << laconic_last_error();
+    };
+    const cudaStream_t s = gpu.stream();
+    expect(laconic_nccl_allreduce(x, x, count, ncclInt8, ncclSum, nccl, s, nullptr), LACONIC_UNSUPPORTED, "datatype");
+    expect(laconic_nccl_allreduce(x, x, count, ncclFloat32, ncclProd, nccl, s, nullptr), LACONIC_UNSUPPORTED, "op");
+    expect(laconic_nccl_allreduce(x, x, count, ncclFloat32, ncclSum, nullptr, s, nullptr), LACONIC_INVALID_ARGUMENT,
+           "comm");
+    // A pointer to the host's memory on one rank is an error on both.
+    std::vector<float> here(count);
+    expect(laconic_nccl_allreduce(rank == 0 ? here.data() : x, gpu.room(), count, ncclFloat32, ncclSum, nccl, s,
+                                  &options),
+           LACONIC_INVALID_ARGUMENT, "send does not lie");
+    laconic::fake::set_capturing(s, true);
+    expect(laconic_nccl_allreduce(x, x, count, ncclFloat32, ncclSum, nccl, s, &options), LACONIC_UNSUPPORTED,
+           "captured");
+    laconic::fake::set_capturing(s, false);
+    EXPECT_EQ(laconic_nccl_allreduce(x, x, count, ncclFloat32, ncclSum, nccl, s, &options), LACONIC_OK);
+    EXPECT_EQ(laconic_nccl_release(nccl), LACONIC_OK);
+
+    laconic_comm* comm = nullptr;
+    expect(laconic_comm_from_nccl(nullptr, s, &comm), LACONIC_INVALID_ARGUMENT, "nccl");
+    ASSERT_EQ(laconic_comm_from_nccl(nccl, s, &comm), LACONIC_OK);
+    laconic_request* request = nullptr;
+    expect(laconic_iallreduce(x, x, count, LACONIC_F32, LACONIC_SUM, comm, nullptr, &request), LACONIC_UNSUPPORTED,
+           "non-blocking");
+    expect(laconic_send(x, count, LACONIC_F32, 1 - rank, 0, comm, nullptr), LACONIC_UNSUPPORTED, "two ranks");
+    laconic_comm_free(comm);
+  });
+}
+
+}  // namespace
