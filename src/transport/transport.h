@@ -66,9 +66,10 @@ class Transport {
   /// Which ranks share a node, and so its memory: those with the same number. One for each rank, the same everywhere.
   [[nodiscard]] virtual const std::vector<int>& nodes() const = 0;
 
-  /// Whether a message needs the help of ranks that it does not concern. Every rank must then go on driving (test, wait,
-  /// poll) until its own messages are through, and after that enter an allgather_small, with which whatever they do
-  /// together must end: nobody needs to help any more when that is done. So a message between two ranks alone cannot be.
+  /// Whether a message needs the help of ranks that it does not concern. Every rank must then go on driving (test,
+  /// wait, poll) until its own messages are through, and after that enter an allgather_small, with which whatever they
+  /// do together must end: nobody needs to help any more when that is done. So a message between two ranks alone cannot
+  /// be.
   [[nodiscard]] virtual bool needs_everyone() const { return false; }
 
   /// The plain library's own collectives over these ranks; null where there is no such library.

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -124,8 +125,8 @@ void everything(const Rank& me) {
   me.check("reduce_scatter in place", status, taken, share, [&](std::size_t i) { return me.sum(own + i); });
 }
 
-/// What stays NCCL's.
-void passed_on(const Rank& me) {
+/// A group, as PyTorch has around every call, and what stays NCCL's.
+void groups_and_others(const Rank& me) {
   const Array x(me.mine(count), me.stream), y(std::vector<float>(count), me.stream);
   const Array z(std::vector<float>(count), me.stream);
   ncclGroupStart();
@@ -144,6 +145,32 @@ void passed_on(const Rank& me) {
            });
 }
 
+/// One thread with all the GPUs, as NCCL's own examples have it: only within a group can that work.
+void one_thread(const std::vector<ncclComm_t>& comms, double tolerance) {
+  const int ranks = static_cast<int>(comms.size());
+  std::vector<cudaStream_t> streams(comms.size());
+  std::vector<std::unique_ptr<Array>> arrays;
+  for (int r = 0; r < ranks; ++r) {
+    cudaSetDevice(r);
+    cudaStream_t& stream = streams[static_cast<std::size_t>(r)];
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    arrays.push_back(std::make_unique<Array>(Rank{r, ranks, nullptr, stream, 0}.mine(count), stream));
+  }
+  ncclGroupStart();
+  for (std::size_t r = 0; r < comms.size(); ++r) {
+    float* const x = arrays[r]->at(0);
+    ncclAllReduce(x, x, count, ncclFloat32, ncclSum, comms[r], streams[r]);
+  }
+  const ncclResult_t status = ncclGroupEnd();
+  for (int r = 0; r < ranks; ++r) {
+    const auto k = static_cast<std::size_t>(r);
+    const Rank me{r, ranks, comms[k], streams[k], tolerance};
+    me.check("one thread's sum", status, *arrays[k], count, [&](std::size_t i) { return me.sum(i); });
+  }
+  arrays.clear();
+  for (const cudaStream_t stream : streams) cudaStreamDestroy(stream);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -151,6 +178,7 @@ int main(int argc, char** argv) {
   const double tolerance = argc > 2 ? std::atof(argv[2]) : 0;
   std::vector<ncclComm_t> comms(static_cast<std::size_t>(ranks));
   must(ncclCommInitAll(comms.data(), ranks, nullptr) == ncclSuccess, "ncclCommInitAll failed");
+  one_thread(comms, tolerance);
   std::vector<std::thread> threads;
   for (int r = 0; r < ranks; ++r) {
     threads.emplace_back([&, r] {
@@ -160,7 +188,7 @@ int main(int argc, char** argv) {
       cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
       const Rank me{r, ranks, comm, stream, tolerance};
       everything(me);
-      passed_on(me);
+      groups_and_others(me);
       cudaStreamDestroy(stream);
       ncclCommFinalize(comm);
       ncclCommDestroy(comm);

@@ -230,6 +230,20 @@ void require_reachable(const void* pointer) {
   if (a.type == cudaMemoryTypeUnregistered) give_up("a buffer at %p that is neither device nor pinned memory", pointer);
 }
 
+/// Operand and result may be the same array, or lie in each other where NCCL says, and not overlap otherwise.
+void require_in_place_or_apart(const Op& op, const Member& m) {
+  const auto ranks = static_cast<std::size_t>(m.group->size), rank = static_cast<std::size_t>(m.rank);
+  const std::size_t bytes = op.bytes();
+  const auto from = reinterpret_cast<std::uintptr_t>(op.from), to = reinterpret_cast<std::uintptr_t>(op.to);
+  const std::size_t read = op.kind == Kind::reduce_scatter ? ranks * bytes : bytes;
+  const std::size_t written = op.kind == Kind::all_gather ? ranks * bytes : bytes;
+  if (from + read <= to || to + written <= from) return;
+  const std::uintptr_t place = op.kind == Kind::reduce_scatter ? from + rank * bytes : from;
+  if (op.kind == Kind::all_gather ? from != to + rank * bytes : to != place) {
+    give_up("operand and result of a collective overlap");
+  }
+}
+
 ncclResult_t call(const Op& op, ncclComm_t comm, cudaStream_t stream) {
   const MemberPtr& m = member_of(comm);
   if (*m->error != ncclSuccess) return *m->error;
@@ -239,6 +253,7 @@ ncclResult_t call(const Op& op, ncclComm_t comm, cudaStream_t stream) {
   const bool writes = op.kind != Kind::send && (op.kind != Kind::reduce || m->rank == op.peer);
   if (reads && op.count != 0) require_reachable(op.from);
   if (writes && op.count != 0) require_reachable(op.to);
+  if (reads && writes) require_in_place_or_apart(op, *m);
   if (op.kind == Kind::send) ++sends, sent_bytes += op.bytes();
   if (op.kind == Kind::all_gather) ++all_gathers;
 

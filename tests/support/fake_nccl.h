@@ -6,7 +6,7 @@
 //  - Operations of a communicator run in the order in which they were issued, and only as their stream is asked for.
 //  - Sends and receives of one group progress together; outside of one, a send holds up its stream until the receive.
 //  - Byte counts of a send and its receive, and all arguments of a collective, must agree on all ranks.
-//  - Buffers must be device or pinned memory.
+//  - Buffers must be device or pinned memory, and in place where NCCL has that, or apart.
 //  - A communicator with config.blocking = 0 answers ncclInProgress, and has not put its work on the stream before
 //    ncclCommGetAsyncError says otherwise. Communicators of ncclCommInitAll block; a split one does as its config says.
 //  - Sums are rounded at each addition, in rank order.

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -130,19 +132,63 @@ TEST(NcclTransport, WhoHasNothingToSayHelpsTheOthersUntilAllMeet) {
 }
 
 TEST(NcclTransport, PollingHelpsToo) {
-  over_nccl(3, [](Transport& t) {
+  std::atomic<int> through = 0;
+  over_nccl(3, [&](Transport& t) {
     Buffer data(1000, 1);
     if (t.rank() == 0) {
-      for (int i = 0; i < 200; ++i) {
-        t.poll();
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
-      }
+      while (through != 2) t.poll();
     } else if (t.rank() == 1) {
       t.isend(data, 2, 0).wait();
+      ++through;
     } else {
       t.irecv(data, 1, 0).wait();
+      ++through;
     }
     conformance::small_exchange(t);
+  });
+}
+
+TEST(NcclTransport, AfterASmallExchangeNobodyNeedsToHelpWithWhatWasSentBefore) {
+  over_nccl(2, [](Transport& t) {
+    constexpr int many = 100;
+    const Buffer data = conformance::message(0, 1, 0, 10);
+    std::vector<Request> sends;
+    if (t.rank() == 0) {
+      for (int i = 0; i < many; ++i) sends.push_back(t.isend(data, 1, 0));
+    }
+    conformance::small_exchange(t);
+    if (t.rank() == 0) return;
+    for (int i = 0; i < many; ++i) {
+      Buffer got(10);
+      t.irecv(got, 0, 0).wait();
+      EXPECT_EQ(got, data);
+    }
+  });
+}
+
+TEST(NcclTransport, MessagesUnderWayAreNoObstacleToOtherCalls) {
+  over_nccl(3, [](NcclTransport& t) {
+    Buffer in(5000), out = conformance::message(t.rank(), next_of(t), 0, 5000);
+    const auto post = [&] {
+      std::vector<Request> both;
+      both.push_back(t.irecv(in, previous_of(t), 0));
+      both.push_back(t.isend(out, next_of(t), 0));
+      return both;
+    };
+    const auto finish = [&](std::vector<Request> both) {
+      for (Request& r : both) r.wait();
+      EXPECT_EQ(in, conformance::message(previous_of(t), t.rank(), 0, 5000));
+      std::fill(in.begin(), in.end(), std::uint8_t{0});
+    };
+    auto first = post();
+    const auto other = t.duplicate();
+    finish(std::move(first));
+    auto second = post();
+    t.allgather_small({}, {});
+    std::int32_t x = 1;
+    t.plain()->allreduce({&x, 1, DType::i32}, {&x, 1, DType::i32}, Op::sum);
+    EXPECT_EQ(x, 3);
+    finish(std::move(second));
   });
 }
 

@@ -1,8 +1,15 @@
 // The NCCL functions that the drop-in library takes the place of. Whatever it does not serve goes to the library behind
-// it, untouched: calls within a group, on a stream that is being captured, of types and operations that it does not
-// have, and those that no rule is for.
+// it, untouched: calls on a stream that is being captured, of types and operations that it does not have, and those that
+// no rule is for.
 #include <dlfcn.h>
 #include <nccl.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "preload/nccl/runtime.h"
 
@@ -10,12 +17,6 @@
 
 namespace laconic::preload {
 namespace {
-
-/// ncclGroupStart less ncclGroupEnd of this thread.
-int& group_depth() {
-  thread_local int depth = 0;
-  return depth;
-}
 
 /// Of the same name, in the program's NCCL. That may have been loaded for one library alone (as Python loads its
 /// modules' libraries), where nobody else finds it.
@@ -39,23 +40,76 @@ struct Types {
   std::optional<ncclRedOp_t> op;
 };
 
-std::optional<ncclResult_t> serve(gpu::NcclCall call, const Types& types, ncclComm_t comm, cudaStream_t stream) {
-  find_nccl();
-  NcclRuntime* const runtime = NcclRuntime::get();
-  if (runtime == nullptr) return std::nullopt;
-  if (group_depth() != 0) {
-    runtime->pass("within ncclGroupStart and ncclGroupEnd");
-    return std::nullopt;
-  }
+using Plain = std::function<ncclResult_t()>;
+
+/// A call within a group: NCCL makes it when the group ends, and so does Laconic.
+struct Deferred {
+  gpu::NcclCall call;
+  ncclComm_t comm;
+  cudaStream_t stream;
+  Plain plain;
+};
+
+/// This thread's.
+struct Group {
+  int depth = 0;
+  std::vector<Deferred> calls;
+};
+Group& group() {
+  thread_local Group open;
+  return open;
+}
+
+/// Whether Laconic has the call's type and operation; they are in `call` then.
+bool is_known(gpu::NcclCall& call, const Types& types) {
   const auto dtype = gpu::dtype_of(types.datatype);
   const auto op = types.op ? gpu::op_of(*types.op) : Op::none;
-  if (!dtype || !op || (*op == Op::average && !is_float(*dtype))) {
-    runtime->pass("a type or an operation that Laconic does not have");
-    return std::nullopt;
-  }
+  if (!dtype || !op || (*op == Op::average && !is_float(*dtype))) return false;
   call.dtype = *dtype;
   call.op = *op;
-  return runtime->serve(call, comm, stream);
+  return true;
+}
+
+ncclResult_t perform(NcclRuntime& runtime, const Deferred& d) {
+  const auto done = runtime.serve(d.call, d.comm, d.stream);
+  return done ? *done : d.plain();
+}
+
+/// Every intercepted collective.
+ncclResult_t take(gpu::NcclCall call, const Types& types, ncclComm_t comm, cudaStream_t stream, Plain plain) {
+  find_nccl();
+  NcclRuntime* const runtime = NcclRuntime::get();
+  if (runtime == nullptr) return plain();
+  if (!is_known(call, types)) {
+    runtime->pass("a type or an operation that Laconic does not have");
+    return plain();
+  }
+  if (!runtime->may_serve(call, comm, stream)) return plain();
+  Deferred d{call, comm, stream, std::move(plain)};
+  if (group().depth == 0) return perform(*runtime, d);
+  group().calls.push_back(std::move(d));
+  return ncclSuccess;
+}
+
+ncclResult_t worse(ncclResult_t a, ncclResult_t b) { return a != ncclSuccess ? a : b; }
+
+/// `end`: NCCL's own ncclGroupEnd. Calls on one communicator are made one after the other once the group's other work
+/// has been given to NCCL. On several, one of this thread's ranks would wait for another: those go into NCCL's group.
+ncclResult_t end_group(ncclResult_t (*end)()) {
+  const std::vector<Deferred> calls = std::exchange(group().calls, {});
+  const bool one = std::ranges::all_of(calls, [&](const Deferred& d) { return d.comm == calls.front().comm; });
+  NcclRuntime* const runtime = NcclRuntime::get();
+  ncclResult_t result = ncclSuccess;
+  if (!one) {
+    for (const Deferred& d : calls) {
+      runtime->pass("a group over several communicators of one thread");
+      result = worse(result, d.plain());
+    }
+    return worse(result, end());
+  }
+  result = end();
+  for (const Deferred& d : calls) result = worse(result, perform(*runtime, d));
+  return result;
 }
 
 }  // namespace
@@ -68,58 +122,45 @@ extern "C" {
 
 LACONIC_EXPORT ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
                                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
-  if (const auto done = preload::serve(
-          {.collective = Collective::allreduce, .send = sendbuff, .recv = recvbuff, .count = count}, {datatype, op},
-          comm, stream)) {
-    return *done;
-  }
   static const auto plain = preload::next<decltype(&ncclAllReduce)>("ncclAllReduce");
-  return plain(sendbuff, recvbuff, count, datatype, op, comm, stream);
+  return preload::take({.collective = Collective::allreduce, .send = sendbuff, .recv = recvbuff, .count = count},
+                       {datatype, op}, comm, stream,
+                       [=] { return plain(sendbuff, recvbuff, count, datatype, op, comm, stream); });
 }
 
 LACONIC_EXPORT ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
                                        ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
-  if (const auto done = preload::serve(
-          {.collective = Collective::reduce, .send = sendbuff, .recv = recvbuff, .count = count, .root = root},
-          {datatype, op}, comm, stream)) {
-    return *done;
-  }
   static const auto plain = preload::next<decltype(&ncclReduce)>("ncclReduce");
-  return plain(sendbuff, recvbuff, count, datatype, op, root, comm, stream);
+  return preload::take(
+      {.collective = Collective::reduce, .send = sendbuff, .recv = recvbuff, .count = count, .root = root},
+      {datatype, op}, comm, stream,
+      [=] { return plain(sendbuff, recvbuff, count, datatype, op, root, comm, stream); });
 }
 
 LACONIC_EXPORT ncclResult_t ncclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
                                               ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
                                               cudaStream_t stream) {
-  if (const auto done = preload::serve(
-          {.collective = Collective::reduce_scatter, .send = sendbuff, .recv = recvbuff, .count = recvcount},
-          {datatype, op}, comm, stream)) {
-    return *done;
-  }
   static const auto plain = preload::next<decltype(&ncclReduceScatter)>("ncclReduceScatter");
-  return plain(sendbuff, recvbuff, recvcount, datatype, op, comm, stream);
+  return preload::take(
+      {.collective = Collective::reduce_scatter, .send = sendbuff, .recv = recvbuff, .count = recvcount},
+      {datatype, op}, comm, stream,
+      [=] { return plain(sendbuff, recvbuff, recvcount, datatype, op, comm, stream); });
 }
 
 LACONIC_EXPORT ncclResult_t ncclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
                                           ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream) {
-  if (const auto done = preload::serve(
-          {.collective = Collective::allgather, .send = sendbuff, .recv = recvbuff, .count = sendcount},
-          {datatype, {}}, comm, stream)) {
-    return *done;
-  }
   static const auto plain = preload::next<decltype(&ncclAllGather)>("ncclAllGather");
-  return plain(sendbuff, recvbuff, sendcount, datatype, comm, stream);
+  return preload::take({.collective = Collective::allgather, .send = sendbuff, .recv = recvbuff, .count = sendcount},
+                       {datatype, {}}, comm, stream,
+                       [=] { return plain(sendbuff, recvbuff, sendcount, datatype, comm, stream); });
 }
 
 LACONIC_EXPORT ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
                                           int root, ncclComm_t comm, cudaStream_t stream) {
-  if (const auto done = preload::serve(
-          {.collective = Collective::bcast, .send = sendbuff, .recv = recvbuff, .count = count, .root = root},
-          {datatype, {}}, comm, stream)) {
-    return *done;
-  }
   static const auto plain = preload::next<decltype(&ncclBroadcast)>("ncclBroadcast");
-  return plain(sendbuff, recvbuff, count, datatype, root, comm, stream);
+  return preload::take(
+      {.collective = Collective::bcast, .send = sendbuff, .recv = recvbuff, .count = count, .root = root},
+      {datatype, {}}, comm, stream, [=] { return plain(sendbuff, recvbuff, count, datatype, root, comm, stream); });
 }
 
 LACONIC_EXPORT ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
@@ -129,13 +170,14 @@ LACONIC_EXPORT ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t d
 
 LACONIC_EXPORT ncclResult_t ncclGroupStart() {
   static const auto plain = preload::next<decltype(&ncclGroupStart)>("ncclGroupStart");
-  ++preload::group_depth();
+  ++preload::group().depth;
   return plain();
 }
 
 LACONIC_EXPORT ncclResult_t ncclGroupEnd() {
   static const auto plain = preload::next<decltype(&ncclGroupEnd)>("ncclGroupEnd");
-  if (preload::group_depth() > 0) --preload::group_depth();
+  auto& group = preload::group();
+  if (group.depth > 0 && --group.depth == 0 && !group.calls.empty()) return preload::end_group(plain);
   return plain();
 }
 

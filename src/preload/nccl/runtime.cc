@@ -112,17 +112,23 @@ gpu::NcclGroup* NcclRuntime::group_of(ncclComm_t comm) {
   return nullptr;
 }
 
+bool NcclRuntime::may_serve(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream) {
+  int ranks = 0;
+  if (comm == nullptr || pncclCommCount(comm, &ranks) != ncclSuccess || ranks < 2) return false;
+  if (rule_for(call, ranks) == nullptr) return false;
+  if (!is_capturing(stream)) return true;
+  pass("the stream is being captured into a graph");
+  return false;
+}
+
 std::optional<ncclResult_t> NcclRuntime::serve(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream) {
   int ranks = 0, device = 0;
-  if (comm == nullptr || pncclCommCount(comm, &ranks) != ncclSuccess || ranks < 2) return std::nullopt;
-  const Rule* const rule = rule_for(call, ranks);
-  if (rule == nullptr) return std::nullopt;
-  if (is_capturing(stream)) {
-    pass("the stream is being captured into a graph");
+  if (pncclCommCount(comm, &ranks) != ncclSuccess || pncclCommCuDevice(comm, &device) != ncclSuccess) {
     return std::nullopt;
   }
+  const Rule* const rule = rule_for(call, ranks);
+  if (rule == nullptr) return std::nullopt;
   try {
-    if (pncclCommCuDevice(comm, &device) != ncclSuccess) return std::nullopt;
     const nccl::OnDevice on(device);
     gpu::NcclGroup* const group = group_of(comm);
     if (group == nullptr) {
