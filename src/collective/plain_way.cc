@@ -106,7 +106,9 @@ void PlainWay::propose(ConstArray operand) {
   const double whole =
       is_float(p.dtype) && p.bound.kind != BoundKind::lossless ? p.bound.absolute_for(p.range.width()) : 0;
   const bool shared = p.op == Op::sum && p.bound.scope == BoundScope::result;
-  p.fraction = sample_fraction(comm_.memory(), operand, shared ? whole / comm_.size() : whole, p.range.max_abs());
+  call_.check([&] {  // a device may fail
+    p.fraction = sample_fraction(comm_.memory(), operand, shared ? whole / comm_.size() : whole, p.range.max_abs());
+  });
 }
 
 bool PlainWay::may_pay() const {

@@ -18,20 +18,18 @@
 namespace laconic::preload {
 namespace {
 
-/// Of the same name, in the program's NCCL. That may have been loaded for one library alone (as Python loads its
-/// modules' libraries), where nobody else finds it.
-template <typename Function>
-Function next(const char* name) {
-  if (void* const found = ::dlsym(RTLD_NEXT, name)) return reinterpret_cast<Function>(found);
-  return reinterpret_cast<Function>(::dlsym(RTLD_DEFAULT, (std::string("p") + name).c_str()));
+/// NCCL may have been loaded for one library alone, as Python loads its modules' libraries; then nobody else finds it.
+void find_nccl() {
+  static const bool once = ::dlopen("libnccl.so.2", RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL) != nullptr;
+  static_cast<void>(once);
 }
 
-/// Before NCCL's own functions are called from here for the first time.
-void find_nccl() {
-  static const bool once = [] {
-    return ::dlopen("libnccl.so.2", RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL) != nullptr;
-  }();
-  static_cast<void>(once);
+/// Of the same name, in the program's NCCL.
+template <typename Function>
+Function next(const char* name) {
+  find_nccl();
+  if (void* const found = ::dlsym(RTLD_NEXT, name)) return reinterpret_cast<Function>(found);
+  return reinterpret_cast<Function>(::dlsym(RTLD_DEFAULT, (std::string("p") + name).c_str()));
 }
 
 /// What has no operation gives none.
@@ -77,7 +75,6 @@ ncclResult_t perform(NcclRuntime& runtime, const Deferred& d) {
 
 /// Every intercepted collective.
 ncclResult_t take(gpu::NcclCall call, const Types& types, ncclComm_t comm, cudaStream_t stream, Plain plain) {
-  find_nccl();
   NcclRuntime* const runtime = NcclRuntime::get();
   if (runtime == nullptr) return plain();
   if (!is_known(call, types)) {
