@@ -164,10 +164,20 @@ void examine_rest(std::vector<Finding>& out) {
   } catch (const Failure& e) {
     out.push_back({"data", "sample fields", false, e.what(), "set LACONIC_DATA to their folder"});
   }
+}
+
+void examine_gpu(std::vector<Finding>& out) {
   std::error_code ignored;
   const bool gpu = fs::exists("/dev/nvidiactl", ignored);
-  out.push_back({"GPU", "NVIDIA", gpu,
-                 gpu ? "present; this version computes on the CPU only" : "none; this version needs none", ""});
+  out.push_back({"GPU", "NVIDIA", gpu, gpu ? "present" : "none; nothing but arrays in its memory needs one", ""});
+  const fs::path here = executable_folder();
+  const fs::path built = here.parent_path() / "lib/nccl/liblaconic-nccl.so";
+  const fs::path installed = here.parent_path() / "lib/laconic/nccl/liblaconic-nccl.so";
+  const fs::path& library = fs::exists(built, ignored) ? built : installed;
+  const bool there = fs::exists(library, ignored);
+  out.push_back({"drop-in", "liblaconic-nccl.so", there,
+                 there ? library.string() : "NCCL programs must call Laconic themselves",
+                 there ? "" : "install the CUDA toolkit and NCCL's header, and build again"});
 }
 
 }  // namespace
@@ -198,6 +208,7 @@ std::vector<Finding> examine_machine() {
   examine_preload(out);
   examine_cluster(out);
   examine_rest(out);
+  examine_gpu(out);
   return out;
 }
 
