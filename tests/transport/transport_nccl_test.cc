@@ -327,6 +327,13 @@ TEST(NcclTransport, SaysWhatItIs) {
   });
 }
 
+TEST(NcclTransport, ARoundThatNobodyAnswersIsAbortedAtTheEnd) {
+  over_nccl(2, [](Transport& t) {
+    conformance::small_exchange(t);
+    if (t.rank() == 0) t.poll();
+  });
+}
+
 TEST(NcclTransport, WorksOnAnyThread) {
   over_nccl(2, [](Transport& t) {
     const auto other = t.duplicate();

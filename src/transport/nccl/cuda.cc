@@ -83,6 +83,7 @@ Pinned PinnedPool::take(std::size_t bytes) {
   const std::size_t capacity = std::bit_ceil(std::max(bytes, least_capacity));
   auto& free = free_[capacity];
   if (free.empty()) {
+    const OnDevice as(device_);
     void* data = nullptr;
     check(rank_, "cudaHostAlloc", cudaHostAlloc(&data, capacity, cudaHostAllocPortable));
     return {static_cast<std::uint8_t*>(data), {this, capacity}};

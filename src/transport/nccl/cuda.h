@@ -65,7 +65,8 @@ Memory memory_of(std::span<const std::uint8_t> data);
 /// Host memory that a GPU reaches, and any other GPU of this process.
 class PinnedPool {
  public:
-  explicit PinnedPool(int rank) : rank_(rank) {}
+  /// Pages belong to the context of `device`.
+  PinnedPool(int rank, int device) : rank_(rank), device_(device) {}
   ~PinnedPool();
   PinnedPool(const PinnedPool&) = delete;
   PinnedPool& operator=(const PinnedPool&) = delete;
@@ -81,7 +82,7 @@ class PinnedPool {
   Pinned take(std::size_t bytes);
 
  private:
-  int rank_;
+  int rank_, device_;
   std::map<std::size_t, std::vector<std::uint8_t*>> free_;  ///< by capacity
 };
 using Pinned = PinnedPool::Pinned;
