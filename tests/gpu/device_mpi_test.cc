@@ -38,7 +38,9 @@ void expect_as_on_host(const std::function<std::pair<MutArray, Report>(Rank&, co
     const auto [got, report] = body(on_device, o);
     if (mode == Mode::automatic && plain_report.route != report.route) continue;  // as it turned out to be faster
     EXPECT_EQ(report.route, plain_report.route);
-    if (mode == Mode::plain && transport->size() > 1) EXPECT_EQ(report.route, Route::plain);
+    if (mode == Mode::plain && transport->size() > 1) {
+      EXPECT_EQ(report.route, Route::plain);
+    }
     EXPECT_TRUE(on_device.contents(got) == on_host.contents(expected)) << "mode " << static_cast<int>(mode);
   }
 }

@@ -1,6 +1,8 @@
 // One rank of a test whose arrays lie on the host or in the memory of a (fake) GPU.
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include <cstring>
 #include <memory>
 #include <string>
