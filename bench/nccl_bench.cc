@@ -1,8 +1,9 @@
 // NCCL's collectives beside Laconic's over NCCL, in turn, on arrays in device memory. One process a rank; RANK and
-// WORLD_SIZE tell which (as tools/cluster gpu and torchrun set them), and all of them see ID_FILE, which must not exist.
+// WORLD_SIZE tell which (as tools/cluster gpu and torchrun set them), and all of them see ID_FILE, which must not
+// exist.
 //   nccl_bench ID_FILE BOUND REPETITIONS field.f32 MIB...
-// Rank 0 prints one line of JSON a collective and size: medians of the slowest rank's times, how many times fewer bytes,
-// and how many elements of its result are off by more than the bound (and half a unit in the last place).
+// Rank 0 prints one line of JSON a collective and size: medians of the slowest rank's times, how many times fewer
+// bytes, and how many elements of its result are off by more than the bound (and half a unit in the last place).
 #include <cuda_runtime_api.h>
 #include <laconic/laconic_nccl.h>
 #include <unistd.h>
@@ -84,7 +85,7 @@ struct World {
       call();
       must(cudaStreamSynchronize(stream));
       auto mine = static_cast<float>(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-      must(cudaMemcpy(word, &mine, sizeof mine, cudaMemcpyHostToDevice));
+      must(cudaMemcpyAsync(word, &mine, sizeof mine, cudaMemcpyHostToDevice, stream));
       must(ncclAllReduce(word, word, 1, ncclFloat32, ncclMax, comm, stream));
       must(cudaStreamSynchronize(stream));
       must(cudaMemcpy(&mine, word, sizeof mine, cudaMemcpyDeviceToHost));
@@ -135,11 +136,12 @@ void measure(const World& w, const Case& c, const char* bound, const Array& x, c
     const double ulp = std::abs(std::nextafter(static_cast<float>(exact), INFINITY) - static_cast<float>(exact));
     if (!(std::abs(got[i] - exact) <= last.result_bound + ulp)) ++violations;
   }
-  std::printf("{\"collective\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"bound\": \"%s\", \"nccl_ms\": %.4f, "
-              "\"laconic_ms\": %.4f, \"faster\": %.3f, \"ratio\": %.3f, \"plainly\": %s, \"violations\": %zu}\n",
-              c.name, w.ranks, count * sizeof(float), bound, plain * 1e3, ours * 1e3, plain / ours,
-              static_cast<double>(last.original_bytes) / static_cast<double>(std::max<std::uint64_t>(last.wire_bytes, 1)),
-              last.plain_calls != 0 ? "true" : "false", violations);
+  std::printf(
+      "{\"collective\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"bound\": \"%s\", \"nccl_ms\": %.4f, "
+      "\"laconic_ms\": %.4f, \"faster\": %.3f, \"ratio\": %.3f, \"plainly\": %s, \"violations\": %zu}\n",
+      c.name, w.ranks, count * sizeof(float), bound, plain * 1e3, ours * 1e3, plain / ours,
+      static_cast<double>(last.original_bytes) / static_cast<double>(std::max<std::uint64_t>(last.wire_bytes, 1)),
+      last.plain_calls != 0 ? "true" : "false", violations);
   std::fflush(stdout);
 }
 
@@ -150,7 +152,8 @@ void measure_all(const World& w, const std::vector<float>& field, const char* bo
   const Array x(count), y(count), word(1);
   std::vector<float> mine(count);
   for (std::size_t i = 0; i < count; ++i) mine[i] = value(field, w.rank, i);
-  must(cudaMemcpy(x.data, mine.data(), count * sizeof(float), cudaMemcpyHostToDevice));
+  must(cudaMemcpyAsync(x.data, mine.data(), count * sizeof(float), cudaMemcpyHostToDevice, w.stream));
+  must(cudaStreamSynchronize(w.stream));
   const auto sum = [&](std::size_t i) {
     double s = 0;
     for (int r = 0; r < w.ranks; ++r) s += value(field, r, i);
@@ -163,8 +166,7 @@ void measure_all(const World& w, const std::vector<float>& field, const char* bo
   const ncclComm_t comm = w.comm;
   const cudaStream_t s = w.stream;
   const std::vector<Case> cases = {
-      {"allreduce",
-       [=](const float* a, float* b) { return ncclAllReduce(a, b, count, ncclFloat32, ncclSum, comm, s); },
+      {"allreduce", [=](const float* a, float* b) { return ncclAllReduce(a, b, count, ncclFloat32, ncclSum, comm, s); },
        [=](const float* a, float* b, const laconic_options* o) {
          return laconic_nccl_allreduce(a, b, count, ncclFloat32, ncclSum, comm, s, o);
        },

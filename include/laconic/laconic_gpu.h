@@ -15,12 +15,13 @@ extern "C" {
 /* CUDA's cudaStream_t, so that its headers need not be there. */
 typedef struct CUstream_st* laconic_stream;
 
-/* From now on every array of comm's calls lies in the memory of the current device, and their work is done on `stream`,
- * after what that has been given before. May be called again, for another stream, before any call; it is cheap. Ranks
- * of one communicator may differ, and have arrays on the host. A call returns when its result is there: the host has to
- * know how long messages are. Non-blocking calls are LACONIC_UNSUPPORTED then, and so is a stream that is being
- * captured into a graph. f32, f64, f16 and bf16 are compressed on the device; other dtypes, minimum and maximum, exact
- * results and other codecs than slice are copied to the host and done there. */
+/* From now on every array of comm's calls lies in the memory of the current device, which must be current in those
+ * calls too, and their work is done on `stream`, after what that has been given before. To be called before the
+ * communicator's first call and then again, for another stream, before any call; it is cheap. Ranks of one communicator
+ * may differ, and have arrays on the host. A call returns when its result is there: the host has to know how long
+ * messages are. Non-blocking calls are LACONIC_UNSUPPORTED then, and so is a stream that is being captured into a
+ * graph. f32, f64, f16 and bf16 are compressed on the device; other dtypes, minimum and maximum, exact results and
+ * other codecs than slice are copied to the host and done there. */
 int laconic_comm_use_device(laconic_comm* comm, laconic_stream stream);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* Laconic over NCCL: on arrays in the memory of GPUs, between ranks of a communicator of the program's. Link
- * liblaconic_nccl_api, liblaconic_nccl, liblaconic_device and liblaconic_gpu. See docs/guide.md.
+ * liblaconic_nccl_calls, liblaconic_nccl, liblaconic_device and liblaconic_gpu. See docs/guide.md.
  *
  *   laconic_nccl_allreduce(gradients, gradients, n, ncclFloat32, ncclAvg, comm, stream, &options);
  */
@@ -18,10 +18,10 @@ extern "C" {
  * messages between two ranks, and no non-blocking calls. */
 int laconic_comm_from_nccl(ncclComm_t nccl, laconic_stream stream, laconic_comm** comm);
 
-/* NCCL's collectives, with its arguments, within a bound: ncclFloat32, ncclFloat64, ncclFloat16, ncclBfloat16 and 32 and
- * 64 bit integers; ncclSum, ncclAvg, ncclMin, ncclMax. They work on `stream` after what that has been given before, but
- * other than NCCL's they return when the result is there; so not between ncclGroupStart and ncclGroupEnd, and not while
- * the stream is being captured. What they need for a communicator is made in the first call and freed by
+/* NCCL's collectives, with its arguments, within a bound: ncclFloat32, ncclFloat64, ncclFloat16, ncclBfloat16 and 32
+ * and 64 bit integers; ncclSum, ncclAvg, ncclMin, ncclMax. They work on `stream` after what that has been given before,
+ * but other than NCCL's they return when the result is there; so not between ncclGroupStart and ncclGroupEnd, and not
+ * while the stream is being captured. What they need for a communicator is made in the first call and freed by
  * laconic_nccl_release. NULL options: the environment's. Return a laconic_error. Thread safe for different
  * communicators. */
 int laconic_nccl_allreduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
@@ -43,9 +43,10 @@ int laconic_nccl_allgather(const void* sendbuff, void* recvbuff, size_t sendcoun
 int laconic_nccl_last(ncclComm_t comm, laconic_stats* stats);
 int laconic_nccl_total(ncclComm_t comm, laconic_stats* stats);
 
-/* To be called by all ranks before ncclCommDestroy, and not after ncclCommAbort; a communicator that Laconic has nothing
- * for is allowed. */
+/* To be called by all ranks before ncclCommDestroy; a communicator that Laconic has nothing for is allowed. */
 int laconic_nccl_release(ncclComm_t comm);
+/* The same before ncclCommAbort: waits for nobody, and what there was is not freed. */
+int laconic_nccl_abandon(ncclComm_t comm);
 
 #ifdef __cplusplus
 }

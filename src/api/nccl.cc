@@ -1,15 +1,16 @@
 // Laconic over NCCL, for the C interface. Compiled where NCCL's header is.
+#include "transport/nccl/nccl.h"
+
 #include <laconic/laconic_nccl.h>
 
 #include "api/arguments.h"
 #include "gpu/nccl_calls.h"
-#include "transport/nccl/nccl.h"
 
 namespace laconic::api {
 namespace {
 
 gpu::NcclGroups& groups() {
-  static gpu::NcclGroups all;
+  static auto& all = *new gpu::NcclGroups;  // not destroyed: at the program's end CUDA may be gone
   return all;
 }
 
@@ -84,9 +85,8 @@ int laconic_nccl_allreduce(const void* sendbuff, void* recvbuff, size_t count, n
 
 int laconic_nccl_reduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                         int root, ncclComm_t comm, laconic_stream stream, const laconic_options* options) {
-  return api::call(
-      {.collective = Collective::reduce, .send = sendbuff, .recv = recvbuff, .count = count, .root = root},
-      {datatype, op}, comm, stream, options);
+  return api::call({.collective = Collective::reduce, .send = sendbuff, .recv = recvbuff, .count = count, .root = root},
+                   {datatype, op}, comm, stream, options);
 }
 
 int laconic_nccl_reduce_scatter(const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype,
@@ -124,6 +124,10 @@ int laconic_nccl_total(ncclComm_t comm, laconic_stats* stats) {
 
 int laconic_nccl_release(ncclComm_t comm) {
   return api::guarded([&] { api::groups().take(comm); });
+}
+
+int laconic_nccl_abandon(ncclComm_t comm) {
+  return api::guarded([&] { static_cast<void>(api::groups().take(comm).release()); });
 }
 
 }  // extern "C"

@@ -52,6 +52,7 @@ Call::Call(Collective collective, Communicator& comm, const Options& options)
   proposal_.collective = collective;
   proposal_.bound = options.bound;
   proposal_.segment_values = options.segment_values;
+  proposal_.segment_bytes = comm.memory().segment_bytes();
   proposal_.confirm = options.confirm;
   proposal_.verify = options.verify;
   proposal_.schedule = options.schedule;
@@ -272,7 +273,7 @@ void Call::note(const Budget& budget) {
 
 std::size_t Call::segment_values(const Agreement& agreed, DType dtype, const std::vector<std::size_t>& blocks) const {
   const std::size_t largest = *std::max_element(blocks.begin(), blocks.end()) * size_of(dtype);
-  const auto [least, most] = comm_.memory().segment_bytes();
+  const auto [least, most] = agreed.segment_bytes;  // ranks must cut alike
   std::size_t bytes = std::clamp(largest / segments_per_block, least, most);
   if (framework() == Framework::stepwise && proposal_.op != Op::none) bytes = stepwise_segment_bytes;
   if (framework() == Framework::point_to_point) bytes = std::max(largest, least);

@@ -27,7 +27,7 @@ class Communicator {
   [[nodiscard]] int size() const { return transport_->size(); }
   [[nodiscard]] Transport& transport() { return *transport_; }
   [[nodiscard]] Memory& memory() { return *memory_; }
-  /// From now on arrays lie in `memory`, which must outlive this. Between calls; nothing may be under way.
+  /// From now on arrays lie in `memory`, which must outlive this. Before the first call: costs are measured with it.
   void use(Memory& memory);
   /// The plain library's own collectives for these arrays; null where there is no such library.
   [[nodiscard]] PlainCollectives* plain() { return memory_->plain(*transport_); }

@@ -47,7 +47,7 @@ class Memory {
   /// The chunks that stand for x where its ratio is estimated (sample.h), one after the other, to the host's memory.
   virtual void fetch_sample(ConstArray x, void* to) = 0;
 
-  /// What core/range.h, budget.h and operate.h say of arrays on the host.
+  /// What core/range.h, outliers.h and operate.h say of arrays on the host.
   virtual Range scan(ConstArray x) = 0;
   virtual Outliers count_outliers(ConstArray x, double limit, double fill) = 0;
   virtual void divide(MutArray x, int by) = 0;
@@ -62,6 +62,7 @@ class Memory {
   virtual PlainCollectives* plain(Transport& transport) = 0;
 
   /// A segment of a pipeline should have so many bytes: a message must cost little beside them, and need not be larger.
+  /// Powers of two. Of ranks that differ the largest hold.
   struct SegmentBytes {
     std::size_t least = std::size_t{128} << 10;
     std::size_t most = std::size_t{1} << 20;

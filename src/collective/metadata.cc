@@ -24,7 +24,8 @@ struct Record {
   std::uint8_t flags = 0, schedule = 0;
   std::int32_t root = -1;
   std::uint8_t codec = 0, framework = 0, mode = 0;
-  std::uint8_t unused[5] = {};
+  std::uint8_t least_segment_bits = 0, most_segment_bits = 0;  ///< of SegmentBytes
+  std::uint8_t unused[3] = {};
   double bound_value = 0;
   std::uint64_t count = 0, total = 0, layout = 0, segment_values = 0;
   double range_min = 0, range_max = 0;
@@ -66,6 +67,8 @@ Record pack(const Proposal& p) {
   r.total = p.total;
   r.layout = p.layout;
   r.segment_values = p.segment_values;
+  r.least_segment_bits = static_cast<std::uint8_t>(std::countr_zero(p.segment_bytes.least));
+  r.most_segment_bits = static_cast<std::uint8_t>(std::countr_zero(p.segment_bytes.most));
   r.range_min = p.range.min;
   r.range_max = p.range.max;
   r.range_count = p.range.count;
@@ -201,6 +204,9 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
     agreed.in_place = agreed.in_place || (r.flags & flag_in_place) != 0;
     agreed.verify = agreed.verify || (r.flags & flag_verify) != 0;
     agreed.far = agreed.far || (r.flags & flag_far) != 0;
+    auto& [least, most] = agreed.segment_bytes;
+    least = std::max(least, std::size_t{1} << (r.least_segment_bits & 63U));
+    most = std::max(most, std::size_t{1} << (r.most_segment_bits & 63U));
     if (r.segment_values == 0) continue;
     const bool first = agreed.segment_values == 0;
     agreed.segment_values = first ? r.segment_values : std::min(agreed.segment_values, r.segment_values);

@@ -36,14 +36,15 @@ struct Proposal {
   CodecId codec = CodecId::slice;
   Framework framework = Framework::automatic;
   Mode mode = Mode::automatic;
-  double fraction = 0;               ///< of the bytes that a sample of the operand leaves; 0: no sample
-  double plain_seconds = 0;          ///< measured by this rank before, see routing.h; 0: not
-  double compressed_seconds = 0;     ///< the same
-  std::uint64_t segment_values = 0;  ///< wish; 0: none
-  bool confirm = true;               ///< wish
-  bool verify = false;               ///< wish
-  bool in_place = false;             ///< where that must have consequences on the other ranks too
-  bool far = false;                  ///< parts lie further apart than the plain library can say
+  double fraction = 0;                   ///< of the bytes that a sample of the operand leaves; 0: no sample
+  double plain_seconds = 0;              ///< measured by this rank before, see routing.h; 0: not
+  double compressed_seconds = 0;         ///< the same
+  std::uint64_t segment_values = 0;      ///< wish; 0: none
+  Memory::SegmentBytes segment_bytes{};  ///< of the memory of this rank's arrays; powers of two
+  bool confirm = true;                   ///< wish
+  bool verify = false;                   ///< wish
+  bool in_place = false;                 ///< where that must have consequences on the other ranks too
+  bool far = false;                      ///< parts lie further apart than the plain library can say
   Range range{};
   std::optional<Error> refused;  ///< this rank cannot take part in the data exchange, and why
 };
@@ -58,10 +59,11 @@ struct Agreement {
                                       ///< leave before others have come (rooted calls, scans): the slowest rank's
   double compressed_seconds = 0;      ///< of the rank that came last
   std::uint64_t segment_values = 0;   ///< smallest wish; 0: nobody had one
-  bool confirm = false;               ///< somebody wishes it
-  bool verify = false;                ///< somebody wishes it
-  bool in_place = false;              ///< somebody is
-  bool far = false;                   ///< somebody's are
+  Memory::SegmentBytes segment_bytes{};  ///< the largest that any rank has
+  bool confirm = false;                  ///< somebody wishes it
+  bool verify = false;                   ///< somebody wishes it
+  bool in_place = false;                 ///< somebody is
+  bool far = false;                      ///< somebody's are
 };
 
 /// How counts must fit together.

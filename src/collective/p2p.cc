@@ -144,6 +144,7 @@ void Mail::put(ConstArray x, int to, int tag) {
         budget_movement(*find_codec(call_.options().codec), 1, x.dtype, call_.options().bound, call_.proposal().range);
     Agreement alone;
     alone.segment_values = call_.options().segment_values;
+    alone.segment_bytes = comm_.memory().segment_bytes();
     opening.dtype = static_cast<std::uint8_t>(x.dtype);
     opening.count = x.count;
     opening.verified = call_.options().verify ? 1 : 0;

@@ -60,7 +60,8 @@ Report reduce(ConstArray send, MutArray recv, Op op, int root, Communicator& com
   // What recv is elsewhere does not matter: there is something that passes every check.
   if (comm.rank() != root) recv = {const_cast<void*>(send.data), send.count, send.dtype};
   const auto plainly = [&](PlainCollectives& library) {
-    library.reduce(send, recv, plain_op(op), root);
+    const MutArray wanted{comm.rank() == root ? recv.data : nullptr, recv.count, recv.dtype};
+    library.reduce(send, wanted, plain_op(op), root);
     if (comm.rank() == root) finish_plain_average(op, recv, comm.size(), comm.memory());
   };
   const bool sound = is_rank(root, comm) && send.count == recv.count && are_sound(send, recv, recv.data);

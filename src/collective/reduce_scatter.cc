@@ -60,7 +60,8 @@ class BesideOperand {
 
 // In place: the ring finishes with the rank's own block, segment by segment, so what a decoded segment is written over
 // has been encoded before: other blocks in earlier steps, the own one no later than the segment itself. That holds for
-// a result at the front of the operand, as MPI has it, and for one in the place of the rank's own block, as NCCL has it.
+// a result at the front of the operand, as MPI has it, and for one in the place of the rank's own block, as NCCL has
+// it.
 Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_t> counts, Op op, Communicator& comm,
                       const Options& options) {
   const bool equal = std::ranges::all_of(counts, [&](std::size_t c) { return c == counts.front(); });

@@ -97,7 +97,7 @@ std::size_t DeviceKernel::add(const Part& part, frame::Bytes held, frame::Bytes 
 
 std::size_t DeviceKernel::add_plain(const Part&, frame::Bytes held, ConstArray received, frame::MutBytes out) {
   auto* const there = buffers_.elements.at_least(received.bytes());
-  buffers_.copy(there, received.data, received.bytes());
+  buffers_.copy_in(there, static_cast<const std::uint8_t*>(received.data), received.bytes());
   return sum_with({there, received.count, received.dtype}, held, out);
 }
 

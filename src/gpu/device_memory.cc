@@ -90,7 +90,14 @@ void DeviceMemory::copy(void* to, const void* from, std::size_t bytes) {
     buffers_.finish();
     return;
   }
-  buffers_.copy(to, from, bytes);
+  // Memory of a message may be pinned at its beginning alone.
+  if (!is_device_pointer(to)) {
+    buffers_.copy_out(target, first, bytes);
+  } else if (!is_device_pointer(from)) {
+    buffers_.copy_in(target, first, bytes);
+  } else {
+    buffers_.copy(to, from, bytes);
+  }
   buffers_.finish();
 }
 
@@ -172,13 +179,27 @@ PlainCollectives* DeviceMemory::plain(Transport& transport) {
 
 Memory::SegmentBytes DeviceMemory::segment_bytes() const { return segment_bytes_on_device; }
 
-bool is_device_pointer(const void* p) {
+namespace {
+
+cudaPointerAttributes attributes_of(const void* p) {
   cudaPointerAttributes found{};
   if (p == nullptr || cudaPointerGetAttributes(&found, p) != cudaSuccess) {
     static_cast<void>(cudaGetLastError());
-    return false;
+    found = {};
   }
-  return found.type == cudaMemoryTypeDevice || found.type == cudaMemoryTypeManaged;
+  return found;
+}
+
+}  // namespace
+
+bool is_device_pointer(const void* p) {
+  const cudaMemoryType type = attributes_of(p).type;
+  return type == cudaMemoryTypeDevice || type == cudaMemoryTypeManaged;
+}
+
+bool DeviceMemory::holds(const void* p) const {
+  const cudaPointerAttributes found = attributes_of(p);
+  return found.devicePointer == p && found.type != cudaMemoryTypeUnregistered;
 }
 
 }  // namespace laconic::gpu

@@ -11,7 +11,6 @@
 // done by the host's code.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -39,7 +38,8 @@ class DeviceMemory final : public Memory {
   [[nodiscard]] Stream stream() const { return buffers_.stream(); }
 
   [[nodiscard]] bool on_host() const override { return false; }
-  [[nodiscard]] bool holds(const void* p) const override { return is_device_pointer(p); }
+  /// Whatever kernels reach at the same address: pinned memory of the host too, which NCCL takes as well.
+  [[nodiscard]] bool holds(const void* p) const override;
   Room array_room(std::size_t bytes) override;
   Room message_room(std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes) override;

@@ -5,9 +5,11 @@
 #include "collective/allgather.h"
 #include "collective/allreduce.h"
 #include "collective/bcast.h"
+#include "collective/call.h"
 #include "collective/reduce.h"
 #include "collective/reduce_scatter.h"
 #include "core/error.h"
+#include "transport/nccl/cuda.h"
 #include "transport/nccl/nccl.h"
 
 namespace laconic::gpu {
@@ -55,6 +57,20 @@ std::uint64_t bytes_of(const NcclCall& call, int ranks) {
   return call.count * size_of(call.dtype) * static_cast<std::uint64_t>(of_all ? ranks : 1);
 }
 
+namespace {
+
+/// NCCL's root may have its array elsewhere. What is wrong with it is an error on every rank.
+void bring_root(ConstArray send, MutArray recv, Communicator& comm) {
+  const Memory& memory = comm.memory();
+  if (send.count != 0 && (!memory.holds(send.data) || !memory.holds(recv.data))) {
+    refuse(Collective::bcast, comm,
+           Error(Code::invalid_argument, "sendbuff or recvbuff of the root is not in the memory of a GPU"));
+  }
+  comm.memory().copy(recv.data, send.data, send.bytes());
+}
+
+}  // namespace
+
 laconic::Report run(const NcclCall& call, Communicator& comm, const Options& options) {
   const std::size_t all = call.count * static_cast<std::size_t>(comm.size());
   const ConstArray send{call.send, call.count, call.dtype};
@@ -69,18 +85,29 @@ laconic::Report run(const NcclCall& call, Communicator& comm, const Options& opt
     case Collective::allgather:
       return allgather_equal(send, {call.recv, all, call.dtype}, comm, options);
     case Collective::bcast:
-      if (comm.rank() == call.root && call.send != call.recv) comm.memory().copy(call.recv, call.send, send.bytes());
+      if (comm.rank() == call.root && call.send != call.recv) bring_root(send, recv, comm);
       return bcast(recv, call.root, comm, options);
     default:
       throw Error(Code::internal, "NCCL has no such collective");
   }
 }
 
-NcclGroup::NcclGroup(ncclComm_t nccl, const Options& defaults) : comm_(make_nccl_transport(nccl), defaults, memory_) {}
+NcclGroup::NcclGroup(ncclComm_t nccl, const Options& defaults) {
+  pncclCommCuDevice(nccl, &device_);
+  memory_.emplace();
+  comm_.emplace(make_nccl_transport(nccl), defaults, *memory_);
+}
+
+NcclGroup::~NcclGroup() {
+  const nccl::OnDevice on(device_);
+  comm_.reset();
+  memory_.reset();
+}
 
 NcclGroup& NcclGroups::of(ncclComm_t nccl, const Options& defaults) {
   if (NcclGroup* const known = find(nccl)) return *known;
-  auto made = std::make_unique<NcclGroup>(nccl, defaults);  // other communicators' ranks may have to do the same meanwhile
+  auto made =
+      std::make_unique<NcclGroup>(nccl, defaults);  // other communicators' ranks may have to do the same meanwhile
   const std::lock_guard lock(mutex_);
   return *groups_.insert_or_assign(nccl, std::move(made)).first->second;
 }

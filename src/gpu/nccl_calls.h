@@ -42,14 +42,19 @@ class NcclGroup {
  public:
   /// Collective over `nccl`, which it does not use afterwards. Its device must be current.
   NcclGroup(ncclComm_t nccl, const Options& defaults);
+  /// Collective. Any device may be current.
+  ~NcclGroup();
+  NcclGroup(const NcclGroup&) = delete;
+  NcclGroup& operator=(const NcclGroup&) = delete;
 
-  [[nodiscard]] Communicator& comm() { return comm_; }
+  [[nodiscard]] Communicator& comm() { return *comm_; }
   /// Where calls work from now on. Throws Error(unsupported) for a stream that is being captured.
-  void use(Stream stream) { memory_.use(stream); }
+  void use(Stream stream) { memory_->use(stream); }
 
  private:
-  DeviceMemory memory_;
-  Communicator comm_;
+  int device_ = 0;
+  std::optional<DeviceMemory> memory_;
+  std::optional<Communicator> comm_;
 };
 
 /// By communicator. Thread safe.

@@ -137,9 +137,10 @@ TallyLine Tally::of(Collective collective) const {
 std::string Tally::to_text(int ranks, const std::string& policy) const {
   const TallyLine sum = total();
   const std::lock_guard lock(mutex_);
-  std::string out = "laconic: " + (ranks == 0 ? "this process, " + policy
-                                               : std::to_string(ranks) + " ranks, " + policy + "; all ranks together") +
-                    "\n";
+  std::string out =
+      "laconic: " +
+      (ranks == 0 ? "this process, " + policy : std::to_string(ranks) + " ranks, " + policy + "; all ranks together") +
+      "\n";
   out +=
       "  collective        size >=     calls     plain  original MB      wire MB   ratio   seconds     codec     "
       "saved\n";

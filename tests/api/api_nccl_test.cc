@@ -82,26 +82,31 @@ TEST(ApiNccl, FunctionsAsNcclHasThem) {
           << laconic_last_error();
       expect_near(Gpu::contents(y), all, "allreduce");
       ASSERT_EQ(laconic_nccl_allreduce(x, y, count, ncclFloat32, ncclAvg, comm, stream, &options), LACONIC_OK);
-      expect_near(Gpu::contents(y), [&](std::size_t i) { return sum(ranks, i) / static_cast<float>(ranks); }, "average");
+      expect_near(
+          Gpu::contents(y), [&](std::size_t i) { return sum(ranks, i) / static_cast<float>(ranks); }, "average");
       ASSERT_EQ(laconic_nccl_reduce(x, rank == 0 ? y : nullptr, count, ncclFloat32, ncclMax, 0, comm, stream, &options),
                 LACONIC_OK);
       if (rank == 0) {
-        expect_near(Gpu::contents(y), [&](std::size_t i) { return element(ranks - 1, i); }, "maximum");
+        expect_near(
+            Gpu::contents(y), [&](std::size_t i) { return element(ranks - 1, i); }, "maximum");
       }
       ASSERT_EQ(laconic_nccl_broadcast(x, y, count, ncclFloat32, ranks - 1, comm, stream, &options), LACONIC_OK);
-      expect_near(Gpu::contents(y), [&](std::size_t i) { return element(ranks - 1, i); }, "broadcast");
+      expect_near(
+          Gpu::contents(y), [&](std::size_t i) { return element(ranks - 1, i); }, "broadcast");
       const auto n = static_cast<std::size_t>(ranks);
       float* const gathered = gpu.room(count * n);
       ASSERT_EQ(laconic_nccl_allgather(x, gathered, count, ncclFloat32, comm, stream, &options), LACONIC_OK);
-      expect_near(Gpu::contents(gathered, count * n),
-                  [&](std::size_t i) { return element(static_cast<int>(i / count), i % count); }, "allgather");
+      expect_near(
+          Gpu::contents(gathered, count * n),
+          [&](std::size_t i) { return element(static_cast<int>(i / count), i % count); }, "allgather");
       float* const scattered = gpu.mine(rank, count * n);
       float* const own = scattered + static_cast<std::size_t>(rank) * count;
       ASSERT_EQ(laconic_nccl_reduce_scatter(scattered, own, count, ncclFloat32, ncclSum, comm, stream, &options),
                 LACONIC_OK)
           << laconic_last_error();
-      expect_near(Gpu::contents(own), [&](std::size_t i) { return all(static_cast<std::size_t>(rank) * count + i); },
-                  "reduce_scatter");
+      expect_near(
+          Gpu::contents(own), [&](std::size_t i) { return all(static_cast<std::size_t>(rank) * count + i); },
+          "reduce_scatter");
       laconic_stats stats{};
       stats.struct_size = sizeof stats;
       ASSERT_EQ(laconic_nccl_total(comm, &stats), LACONIC_OK);
@@ -128,13 +133,15 @@ TEST(ApiNccl, ACommunicatorForTheOtherCalls) {
     float* const x = gpu.mine(rank);
     float* const y = gpu.room();
     ASSERT_EQ(laconic_scan(x, y, count, LACONIC_F32, LACONIC_SUM, comm, &options), LACONIC_OK) << laconic_last_error();
-    expect_near(Gpu::contents(y), [&](std::size_t i) { return sum(rank + 1, i); }, "scan");
+    expect_near(
+        Gpu::contents(y), [&](std::size_t i) { return sum(rank + 1, i); }, "scan");
     ASSERT_EQ(laconic_alltoall(x, y, count / 3, LACONIC_F32, comm, &options), LACONIC_OK) << laconic_last_error();
-    expect_near(Gpu::contents(y, count / 3),
-                [&](std::size_t i) { return element(0, static_cast<std::size_t>(rank) * (count / 3) + i); },
-                "alltoall");
+    expect_near(
+        Gpu::contents(y, count / 3),
+        [&](std::size_t i) { return element(0, static_cast<std::size_t>(rank) * (count / 3) + i); }, "alltoall");
     ASSERT_EQ(laconic_allreduce(LACONIC_IN_PLACE, x, count, LACONIC_F32, LACONIC_SUM, comm, &options), LACONIC_OK);
-    expect_near(Gpu::contents(x), [](std::size_t i) { return sum(3, i); }, "allreduce");
+    expect_near(
+        Gpu::contents(x), [](std::size_t i) { return sum(3, i); }, "allreduce");
     // Another stream, and a plain call on it.
     Gpu other;
     ASSERT_EQ(laconic_comm_use_device(comm, other.stream()), LACONIC_OK);
@@ -142,7 +149,8 @@ TEST(ApiNccl, ACommunicatorForTheOtherCalls) {
     plain.mode = LACONIC_MODE_PLAIN;
     float* const z = other.mine(rank);
     ASSERT_EQ(laconic_allreduce(z, y, count, LACONIC_F32, LACONIC_SUM, comm, &plain), LACONIC_OK);
-    expect_near(Gpu::contents(y), [](std::size_t i) { return sum(3, i); }, "plain allreduce");
+    expect_near(
+        Gpu::contents(y), [](std::size_t i) { return sum(3, i); }, "plain allreduce");
     laconic_comm_free(comm);
   });
 }
@@ -163,9 +171,9 @@ TEST(ApiNccl, WhatIsWrongIsSaid) {
            "comm");
     // A pointer to the host's memory on one rank is an error on both.
     std::vector<float> here(count);
-    expect(laconic_nccl_allreduce(rank == 0 ? here.data() : x, gpu.room(), count, ncclFloat32, ncclSum, nccl, s,
-                                  &options),
-           LACONIC_INVALID_ARGUMENT, "send does not lie");
+    expect(
+        laconic_nccl_allreduce(rank == 0 ? here.data() : x, gpu.room(), count, ncclFloat32, ncclSum, nccl, s, &options),
+        LACONIC_INVALID_ARGUMENT, "send does not lie");
     laconic::fake::set_capturing(s, true);
     expect(laconic_nccl_allreduce(x, x, count, ncclFloat32, ncclSum, nccl, s, &options), LACONIC_UNSUPPORTED,
            "captured");

@@ -116,15 +116,14 @@ TEST_F(Device, AllreduceOfEveryGroupAndSchedule) {
 }
 
 TEST_F(Device, AllreduceOnTwoLevels) {
-  expect_as_on_host(
-      4,
-      [&](Rank& r) {
-        const MutArray x = r.place(field(DType::f32, "smooth", count, r.rank()), DType::f32);
-        Options o = with("1e-3");
-        o.schedule = Schedule::two_level;
-        return std::pair{x, allreduce(x, x, Op::sum, r.comm(), o)};
-      },
-      {0, 0, 1, 1});
+  expect_as_on_host(4,
+                    [&](Rank& r) {
+                      const MutArray x = r.place(field(DType::f32, "smooth", count, r.rank()), DType::f32);
+                      Options o = with("1e-3");
+                      o.schedule = Schedule::two_level;
+                      return std::pair{x, allreduce(x, x, Op::sum, r.comm(), o)};
+                    },
+                    {0, 0, 1, 1});
 }
 
 TEST_F(Device, HardDataLosslessBoundsAndOtherCodecs) {
@@ -178,9 +177,7 @@ TEST_F(Device, OtherReductions) {
     for (const Op op : {Op::sum, Op::max}) {
       for (const char* bound : {"1e-3", "lossless"}) {
         const Options o = with(bound);
-        const auto operand = [&](Rank& r) {
-          return r.place(field(DType::f32, "smooth", count, r.rank()), DType::f32);
-        };
+        const auto operand = [&](Rank& r) { return r.place(field(DType::f32, "smooth", count, r.rank()), DType::f32); };
         expect_as_on_host(ranks, [&](Rank& r) {
           const MutArray x = operand(r), y = r.room(count, DType::f32);
           return std::pair{y, reduce(x, y, op, 1, r.comm(), o)};
@@ -286,6 +283,53 @@ TEST_F(Device, MessagesLongerThanWhatIsPinned) {
     Options o = with("lossless");
     o.segment_values = many;
     return std::pair{x, bcast(x, 0, r.comm(), o)};
+  });
+}
+
+// What suits the host and what suits a device is not the same.
+TEST_F(Device, RanksOfBothKindsCutMessagesAlike) {
+  expect_as_on_host(2, [&](Rank& r) {
+    constexpr std::size_t many = 700001;
+    const MutArray x = r.place(field(DType::f32, "smooth", many, r.rank()), DType::f32);
+    Options o = with("1e-3");
+    o.segment_values = 0;
+    Report report = allreduce(x, x, Op::sum, r.comm(), o);
+    report.stats.wire_bytes = 0;  // the host alone has shorter messages, and more bytes
+    return std::pair{x, report};
+  });
+}
+
+TEST_F(Device, PlainElementsLongerThanWhatIsPinned) {
+  expect_as_on_host(4,
+                    [&](Rank& r) {
+                      constexpr std::size_t many = 1300001;
+                      const MutArray x = r.place(field(DType::f32, "smooth", many, r.rank()), DType::f32);
+                      const MutArray y = r.room(4 * many, DType::f32);
+                      Options o = with("1e-3");
+                      o.segment_values = many;
+                      o.schedule = Schedule::two_level;
+                      return std::pair{y, allgather_equal(x, y, r.comm(), o)};
+                    },
+                    {0, 0, 1, 1});
+}
+
+TEST_F(Device, PinnedMemoryOfTheHostIsReached) {
+  run_ranks(2, [](Transport& t) {
+    Rank r(t, true);
+    void* pinned = nullptr;
+    cudaMallocHost(&pinned, count * sizeof(float));
+    const MutArray x{pinned, count, DType::f32};
+    const Bytes mine = field(DType::f32, "smooth", count, r.rank());
+    std::memcpy(pinned, mine.data(), mine.size());
+    const MutArray y = r.place(mine, DType::f32);
+    allreduce(x, x, Op::sum, r.comm(), with("1e-3"));
+    allreduce(y, y, Op::sum, r.comm(), with("1e-3"));
+    EXPECT_TRUE(r.contents(x) == r.contents(y));
+    cudaFreeHost(pinned);
+    std::vector<float> pageable(count);
+    EXPECT_THROW(
+        allreduce({pageable.data(), count, DType::f32}, {pageable.data(), count, DType::f32}, Op::sum, r.comm(), {}),
+        Error);
   });
 }
 

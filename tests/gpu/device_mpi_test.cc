@@ -1,5 +1,5 @@
-// Arrays in the memory of a (fake) GPU over an MPI that knows nothing of GPUs: compressed messages, and the library's own
-// collectives on copies.
+// Arrays in the memory of a (fake) GPU over an MPI that knows nothing of GPUs: compressed messages, and the library's
+// own collectives on copies.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -45,7 +45,9 @@ void expect_as_on_host(const std::function<std::pair<MutArray, Report>(Rank&, co
   }
 }
 
-MutArray mine(Rank& r, std::size_t n = count) { return r.place(test::field(DType::f32, "smooth", n, r.rank()), DType::f32); }
+MutArray mine(Rank& r, std::size_t n = count) {
+  return r.place(test::field(DType::f32, "smooth", n, r.rank()), DType::f32);
+}
 
 TEST(DeviceMpi, Reductions) {
   for (const Op op : {Op::sum, Op::average}) {

@@ -108,8 +108,9 @@ void sum(std::span<const FrameIn> in, std::size_t count, const FrameOut& out, Wo
   require_workspace(workspace, sum_workspace(in[0].grid.dtype, count, in.size()));
   require(in.size() == 2, "in: what is emulated are two frames");
   if (fails()) return fail(stream, report);
-  launch(stream, report,
-         [=, a = in[0], b = in[1]] { return frame::add(bytes_of(a), bytes_of(b), {out.data, out.capacity}); });
+  launch(stream, report, [=, a = in[0], b = in[1]] {
+    return frame::add(bytes_of(a), bytes_of(b), {out.data, out.capacity});
+  });
 }
 
 void encode_sum(ConstArray x, std::span<const FrameIn> in, const FrameOut& out, Workspace workspace, Report* report,

@@ -90,7 +90,8 @@ void everything(const Rank& me) {
   const auto n = static_cast<std::size_t>(me.ranks);
   const auto sum = [&](std::size_t i) { return me.sum(i); };
   const Array x(me.mine(count), me.stream), y(std::vector<float>(count), me.stream);
-  me.check("allreduce", ncclAllReduce(x.at(0), y.at(0), count, ncclFloat32, ncclSum, me.comm, me.stream), y, count, sum);
+  me.check("allreduce", ncclAllReduce(x.at(0), y.at(0), count, ncclFloat32, ncclSum, me.comm, me.stream), y, count,
+           sum);
   me.check("average", ncclAllReduce(x.at(0), y.at(0), count, ncclFloat32, ncclAvg, me.comm, me.stream), y, count,
            [&](std::size_t i) { return me.sum(i) / me.ranks; });
   me.check("maximum", ncclAllReduce(x.at(0), y.at(0), count, ncclFloat32, ncclMax, me.comm, me.stream), y, count,

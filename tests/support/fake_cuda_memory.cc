@@ -14,8 +14,8 @@ namespace laconic::fake {
 namespace {
 
 struct Allocation {
-  std::size_t bytes = 0;   ///< as asked for
-  std::size_t mapped = 0;  ///< whole pages; 0: pinned host memory
+  std::size_t bytes = 0;    ///< as asked for
+  std::size_t mapped = 0;   ///< whole pages; 0: pinned host memory
   bool registered = false;  ///< pinned where it was: somebody else's memory
   int device = 0;
   int openings = 0;

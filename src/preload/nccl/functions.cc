@@ -1,7 +1,6 @@
 // The NCCL functions that the drop-in library takes the place of. Whatever it does not serve goes to the library behind
-// it, untouched: calls on a stream that is being captured, of types and operations that it does not have, and those that
-// no rule is for.
-#include <dlfcn.h>
+// it, untouched: calls on a stream that is being captured, of types and operations that it does not have, and those
+// that no rule is for.
 #include <nccl.h>
 
 #include <algorithm>
@@ -11,26 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "preload/nccl/next.h"
 #include "preload/nccl/runtime.h"
 
 #define LACONIC_EXPORT __attribute__((visibility("default")))
 
 namespace laconic::preload {
 namespace {
-
-/// NCCL may have been loaded for one library alone, as Python loads its modules' libraries; then nobody else finds it.
-void find_nccl() {
-  static const bool once = ::dlopen("libnccl.so.2", RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL) != nullptr;
-  static_cast<void>(once);
-}
-
-/// Of the same name, in the program's NCCL.
-template <typename Function>
-Function next(const char* name) {
-  find_nccl();
-  if (void* const found = ::dlsym(RTLD_NEXT, name)) return reinterpret_cast<Function>(found);
-  return reinterpret_cast<Function>(::dlsym(RTLD_DEFAULT, (std::string("p") + name).c_str()));
-}
 
 /// What has no operation gives none.
 struct Types {
@@ -102,9 +88,10 @@ ncclResult_t end_group(ncclResult_t (*end)()) {
       runtime->pass("a group over several communicators of one thread");
       result = worse(result, d.plain());
     }
-    return worse(result, end());
+    return worse(result, plainly(end));
   }
-  result = end();
+  result = plainly(end);
+  while (result == ncclInProgress) pncclCommGetAsyncError(calls.front().comm, &result);
   for (const Deferred& d : calls) result = worse(result, perform(*runtime, d));
   return result;
 }
@@ -122,7 +109,7 @@ LACONIC_EXPORT ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, 
   static const auto plain = preload::next<decltype(&ncclAllReduce)>("ncclAllReduce");
   return preload::take({.collective = Collective::allreduce, .send = sendbuff, .recv = recvbuff, .count = count},
                        {datatype, op}, comm, stream,
-                       [=] { return plain(sendbuff, recvbuff, count, datatype, op, comm, stream); });
+                       [=] { return preload::plainly(plain, sendbuff, recvbuff, count, datatype, op, comm, stream); });
 }
 
 LACONIC_EXPORT ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
@@ -131,7 +118,7 @@ LACONIC_EXPORT ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, siz
   return preload::take(
       {.collective = Collective::reduce, .send = sendbuff, .recv = recvbuff, .count = count, .root = root},
       {datatype, op}, comm, stream,
-      [=] { return plain(sendbuff, recvbuff, count, datatype, op, root, comm, stream); });
+      [=] { return preload::plainly(plain, sendbuff, recvbuff, count, datatype, op, root, comm, stream); });
 }
 
 LACONIC_EXPORT ncclResult_t ncclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
@@ -141,7 +128,7 @@ LACONIC_EXPORT ncclResult_t ncclReduceScatter(const void* sendbuff, void* recvbu
   return preload::take(
       {.collective = Collective::reduce_scatter, .send = sendbuff, .recv = recvbuff, .count = recvcount},
       {datatype, op}, comm, stream,
-      [=] { return plain(sendbuff, recvbuff, recvcount, datatype, op, comm, stream); });
+      [=] { return preload::plainly(plain, sendbuff, recvbuff, recvcount, datatype, op, comm, stream); });
 }
 
 LACONIC_EXPORT ncclResult_t ncclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
@@ -149,7 +136,7 @@ LACONIC_EXPORT ncclResult_t ncclAllGather(const void* sendbuff, void* recvbuff, 
   static const auto plain = preload::next<decltype(&ncclAllGather)>("ncclAllGather");
   return preload::take({.collective = Collective::allgather, .send = sendbuff, .recv = recvbuff, .count = sendcount},
                        {datatype, {}}, comm, stream,
-                       [=] { return plain(sendbuff, recvbuff, sendcount, datatype, comm, stream); });
+                       [=] { return preload::plainly(plain, sendbuff, recvbuff, sendcount, datatype, comm, stream); });
 }
 
 LACONIC_EXPORT ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
@@ -157,7 +144,8 @@ LACONIC_EXPORT ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, 
   static const auto plain = preload::next<decltype(&ncclBroadcast)>("ncclBroadcast");
   return preload::take(
       {.collective = Collective::bcast, .send = sendbuff, .recv = recvbuff, .count = count, .root = root},
-      {datatype, {}}, comm, stream, [=] { return plain(sendbuff, recvbuff, count, datatype, root, comm, stream); });
+      {datatype, {}}, comm, stream,
+      [=] { return preload::plainly(plain, sendbuff, recvbuff, count, datatype, root, comm, stream); });
 }
 
 LACONIC_EXPORT ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
@@ -167,33 +155,46 @@ LACONIC_EXPORT ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t d
 
 LACONIC_EXPORT ncclResult_t ncclGroupStart() {
   static const auto plain = preload::next<decltype(&ncclGroupStart)>("ncclGroupStart");
-  ++preload::group().depth;
-  return plain();
+  const ncclResult_t result = preload::plainly(plain);
+  if (result == ncclSuccess) ++preload::group().depth;
+  return result;
 }
 
 LACONIC_EXPORT ncclResult_t ncclGroupEnd() {
   static const auto plain = preload::next<decltype(&ncclGroupEnd)>("ncclGroupEnd");
   auto& group = preload::group();
   if (group.depth > 0 && --group.depth == 0 && !group.calls.empty()) return preload::end_group(plain);
-  return plain();
+  return preload::plainly(plain);
 }
+
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 22, 0)
+/// Ends a group whose calls are not made.
+LACONIC_EXPORT ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* info) {
+  static const auto plain = preload::next<decltype(&ncclGroupSimulateEnd)>("ncclGroupSimulateEnd");
+  auto& group = preload::group();
+  if (group.depth > 0 && --group.depth == 0) {
+    for (const auto& d : std::exchange(group.calls, {})) d.plain();
+  }
+  return preload::plainly(plain, info);
+}
+#endif
 
 LACONIC_EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   static const auto plain = preload::next<decltype(&ncclCommFinalize)>("ncclCommFinalize");
   if (auto* const runtime = preload::NcclRuntime::get()) runtime->release(comm);
-  return plain(comm);
+  return preload::plainly(plain, comm);
 }
 
 LACONIC_EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   static const auto plain = preload::next<decltype(&ncclCommDestroy)>("ncclCommDestroy");
   if (auto* const runtime = preload::NcclRuntime::get()) runtime->release(comm);
-  return plain(comm);
+  return preload::plainly(plain, comm);
 }
 
 LACONIC_EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm) {
   static const auto plain = preload::next<decltype(&ncclCommAbort)>("ncclCommAbort");
   if (auto* const runtime = preload::NcclRuntime::get()) runtime->abandon(comm);
-  return plain(comm);
+  return preload::plainly(plain, comm);
 }
 
 }  // extern "C"

@@ -47,9 +47,8 @@ std::uint64_t fingerprint(const Config& config, const Policy& policy) {
 /// Seconds that the model gives NCCL's own call; 0 where nothing has been measured yet.
 double plain_estimate(const gpu::NcclCall& call, Communicator& comm) {
   if (!comm.routing().calibrated()) return 0;
-  return plain_seconds(
-      {.collective = call.collective, .bytes = gpu::bytes_of(call, comm.size()), .ranks = comm.size()},
-      comm.routing().costs().link);
+  return plain_seconds({.collective = call.collective, .bytes = gpu::bytes_of(call, comm.size()), .ranks = comm.size()},
+                       comm.routing().costs().link);
 }
 
 NcclRuntime* active = nullptr;  // never destroyed: the program may use NCCL to its very end
@@ -86,8 +85,7 @@ const Rule* NcclRuntime::rule_for(const gpu::NcclCall& call, int ranks) {
     tally_.pass("smaller than what a rule asks for, or its rule says off");
     return nullptr;
   }
-  if (call.op != Op::none && is_float(call.dtype) &&
-      options_under(*rule, config_).bound.kind == BoundKind::lossless) {
+  if (call.op != Op::none && is_float(call.dtype) && options_under(*rule, config_).bound.kind == BoundKind::lossless) {
     tally_.pass("reductions of floating-point numbers without a bound are NCCL's own, to the last bit");
     return nullptr;
   }
@@ -102,13 +100,14 @@ gpu::NcclGroup* NcclRuntime::group_of(ncclComm_t comm) {
   }
   gpu::NcclGroup& group = groups_.of(comm, {});
   const auto all = allgather_value(group.comm().transport(), fingerprint(config_, policy_));
+  std::unique_ptr<gpu::NcclGroup> ending;  // after the lock: that waits for other ranks
   const std::lock_guard lock(mutex_);
   const int rank = group.comm().rank();
   first_rank_ = first_rank_ < 0 ? rank : std::min(first_rank_, rank);
   if (std::ranges::all_of(all, [&](std::uint64_t f) { return f == all.front(); })) return &group;
   refused_.insert(comm);
   if (group.comm().rank() == 0) warn("ranks differ in bound, mode or policy; this communicator is left to NCCL");
-  groups_.take(comm);
+  ending = groups_.take(comm);
   return nullptr;
 }
 

@@ -25,8 +25,8 @@ class NcclRuntime {
 
   /// What can be told without the other ranks: false if the call is certainly NCCL's, and counted.
   bool may_serve(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream);
-  /// Makes the call, of which that has been asked; nothing where it is NCCL's. Ranks come to the same: what is looked at must be the same everywhere
-  /// for NCCL too.
+  /// Makes the call, of which that has been asked; nothing where it is NCCL's. Ranks come to the same: what is looked
+  /// at must be the same everywhere for NCCL too.
   std::optional<ncclResult_t> serve(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream);
   /// Counts a call that Laconic has no word for.
   void pass(const std::string& reason) { tally_.pass(reason); }

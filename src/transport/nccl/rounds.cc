@@ -217,9 +217,9 @@ void Rounds::plan_arrivals(const Header& header, int from, Flight& flight) {
     }
     if (notice.bytes == 0) continue;
     const Incoming* const receiver = arrival->receiver.get();
-    const bool direct =
-        receiver != nullptr && receiver->memory != Memory::pageable && notice.bytes <= receiver->buffer.size() &&
-        memory_of(receiver->buffer.first(notice.bytes)) != Memory::pageable;
+    const bool direct = receiver != nullptr && receiver->memory != Memory::pageable &&
+                        notice.bytes <= receiver->buffer.size() &&
+                        memory_of(receiver->buffer.first(notice.bytes)) != Memory::pageable;
     if (!direct) arrival->room = pool_.take(notice.bytes);
     void* const to = direct ? receiver->buffer.data() : arrival->room.get();
     flight.transfers.push_back({.to = to, .bytes = notice.bytes, .peer = from});
