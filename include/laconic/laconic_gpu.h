@@ -3,6 +3,7 @@
  *   laconic_comm_use_device(comm, stream);
  *   laconic_allreduce(LACONIC_IN_PLACE, gradients, n, LACONIC_F32, LACONIC_AVERAGE, comm, &options);
  */
+/* NOLINTBEGIN(modernize-*): this is C */
 #ifndef LACONIC_LACONIC_GPU_H
 #define LACONIC_LACONIC_GPU_H
 
@@ -29,3 +30,4 @@ int laconic_comm_use_device(laconic_comm* comm, laconic_stream stream);
 #endif
 
 #endif
+/* NOLINTEND(modernize-*) */

@@ -3,6 +3,7 @@
  *
  *   laconic_nccl_allreduce(gradients, gradients, n, ncclFloat32, ncclAvg, comm, stream, &options);
  */
+/* NOLINTBEGIN(modernize-*): this is C */
 #ifndef LACONIC_LACONIC_NCCL_H
 #define LACONIC_LACONIC_NCCL_H
 
@@ -53,3 +54,4 @@ int laconic_nccl_abandon(ncclComm_t comm);
 #endif
 
 #endif
+/* NOLINTEND(modernize-*) */

@@ -3,27 +3,26 @@
 
 namespace laconic::api {
 
-void fill(laconic_stats* stats, const Stats& s, const Report& last) {
-  if (stats == nullptr) throw Error(Code::invalid_argument, "stats is null");
-  laconic_stats& out = *stats;
+void fill(laconic_stats* out, const Stats& stats, const Report& last) {
+  if (out == nullptr) throw Error(Code::invalid_argument, "stats is null");
   // A program compiled against an older header knows fewer fields; none of them was ever removed.
-  if (out.struct_size < offsetof(laconic_stats, result_bound) + sizeof out.result_bound) {
+  if (out->struct_size < offsetof(laconic_stats, result_bound) + sizeof out->result_bound) {
     throw Error(Code::invalid_argument, "stats: set struct_size to sizeof(laconic_stats)");
   }
-  out.calls = s.calls;
-  out.original_bytes = s.original_bytes;
-  out.wire_bytes = s.wire_bytes;
-  out.codec_seconds = s.codec_seconds;
-  out.wire_seconds = s.wire_seconds;
-  out.compute_seconds = s.compute_seconds;
-  out.other_seconds = s.other_seconds;
-  out.operand_bound = last.operand_bound;
-  out.result_bound = last.result_bound;
-  if (out.struct_size < offsetof(laconic_stats, verified) + sizeof out.verified) return;
-  out.achieved_error = last.achieved_error;
-  out.verified = last.verified;
-  if (out.struct_size < offsetof(laconic_stats, plain_calls) + sizeof out.plain_calls) return;
-  out.plain_calls = s.plain_calls;
+  out->calls = stats.calls;
+  out->original_bytes = stats.original_bytes;
+  out->wire_bytes = stats.wire_bytes;
+  out->codec_seconds = stats.codec_seconds;
+  out->wire_seconds = stats.wire_seconds;
+  out->compute_seconds = stats.compute_seconds;
+  out->other_seconds = stats.other_seconds;
+  out->operand_bound = last.operand_bound;
+  out->result_bound = last.result_bound;
+  if (out->struct_size < offsetof(laconic_stats, verified) + sizeof out->verified) return;
+  out->achieved_error = last.achieved_error;
+  out->verified = last.verified;
+  if (out->struct_size < offsetof(laconic_stats, plain_calls) + sizeof out->plain_calls) return;
+  out->plain_calls = stats.plain_calls;
 }
 
 }  // namespace laconic::api

@@ -27,26 +27,30 @@ LACONIC_FORWARD(pncclCommAbort, (ncclComm_t comm), comm)
 LACONIC_FORWARD(pncclCommGetAsyncError, (ncclComm_t comm, ncclResult_t* state), comm, state)
 LACONIC_FORWARD(pncclGroupStart, ())
 LACONIC_FORWARD(pncclGroupEnd, ())
-LACONIC_FORWARD(pncclSend, (const void* buffer, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-                            cudaStream_t stream),
+LACONIC_FORWARD(pncclSend,
+                (const void* buffer, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream),
                 buffer, count, type, peer, comm, stream)
-LACONIC_FORWARD(pncclRecv, (void* buffer, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-                            cudaStream_t stream),
+LACONIC_FORWARD(pncclRecv,
+                (void* buffer, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream),
                 buffer, count, type, peer, comm, stream)
-LACONIC_FORWARD(pncclAllGather, (const void* send, void* recv, size_t count, ncclDataType_t type, ncclComm_t comm,
-                                 cudaStream_t stream),
+LACONIC_FORWARD(pncclAllGather,
+                (const void* send, void* recv, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream),
                 send, recv, count, type, comm, stream)
-LACONIC_FORWARD(pncclAllReduce, (const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t op,
-                                 ncclComm_t comm, cudaStream_t stream),
+LACONIC_FORWARD(pncclAllReduce,
+                (const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                 cudaStream_t stream),
                 send, recv, count, type, op, comm, stream)
-LACONIC_FORWARD(pncclReduce, (const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
-                              ncclComm_t comm, cudaStream_t stream),
+LACONIC_FORWARD(pncclReduce,
+                (const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
+                 ncclComm_t comm, cudaStream_t stream),
                 send, recv, count, type, op, root, comm, stream)
-LACONIC_FORWARD(pncclBroadcast, (const void* send, void* recv, size_t count, ncclDataType_t type, int root,
-                                 ncclComm_t comm, cudaStream_t stream),
+LACONIC_FORWARD(pncclBroadcast,
+                (const void* send, void* recv, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                 cudaStream_t stream),
                 send, recv, count, type, root, comm, stream)
-LACONIC_FORWARD(pncclReduceScatter, (const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t op,
-                                     ncclComm_t comm, cudaStream_t stream),
+LACONIC_FORWARD(pncclReduceScatter,
+                (const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                 cudaStream_t stream),
                 send, recv, count, type, op, comm, stream)
 
 const char* pncclGetErrorString(ncclResult_t result) {
