@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "codec/slice_cases.h"
+#include "support/sanitized.h"
 
 namespace laconic::test {
 namespace {
@@ -127,6 +128,13 @@ TEST_P(SliceSum, IsTheExactSumRoundedOnce) {
     }
 }
 
+/// Another one, until all have been; under sanitizers every fifth.
+bool next_order(std::vector<std::size_t>& order) {
+  for (int i = 0; i < (sanitized ? 5 : 1); ++i)
+    if (!std::next_permutation(order.begin(), order.end())) return false;
+  return true;
+}
+
 TEST_P(SliceSum, DoesNotDependOnTheOrder) {
   const DType t = GetParam();
   for (const Grid& g : stepped_grids_of(t))
@@ -139,7 +147,7 @@ TEST_P(SliceSum, DoesNotDependOnTheOrder) {
       for (const Array& a : x) frames.push_back(encoded(a, g));
       std::vector<std::size_t> order = {0, 1, 2, 3};
       const Array expected = decoded(x[0], total_of(frames, order, x[0]));
-      while (std::next_permutation(order.begin(), order.end()))
+      while (next_order(order))
         ASSERT_TRUE(expected == decoded(x[0], total_of(frames, order, x[0])))
             << order[0] << order[1] << order[2] << order[3];
       const Outcome tree = added(x[0], added(x[0], frames[3], frames[1]), added(x[0], frames[2], frames[0]));

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "collective/allgather.h"
 #include "collective/fields.h"
 #include "collective/moved.h"

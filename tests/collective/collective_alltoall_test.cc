@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "collective/alltoall.h"
 #include "collective/fields.h"
 #include "collective/moved.h"

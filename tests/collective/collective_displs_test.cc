@@ -1,6 +1,8 @@
 // Parts that lie where displacements say: reversed, with gaps and empty ones, in place and not. Gaps are never written.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "collective/allgather.h"
 #include "collective/alltoall.h"
 #include "collective/fields.h"

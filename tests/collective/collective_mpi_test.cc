@@ -2,6 +2,7 @@
 // against the other ranks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "collective/allgather.h"

@@ -2,6 +2,7 @@
 // the same on all ranks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 

@@ -11,6 +11,7 @@
 #include "collective/scan.h"
 #include "collective/world.h"
 #include "core/error.h"
+#include "support/sanitized.h"
 #include "transport/faulty.h"
 
 namespace laconic {
@@ -40,9 +41,10 @@ world::Run<T> run_allreduce(const Operands<T>& operands, Op op, const Options& o
 }
 
 constexpr const char* bounds[] = {"1e-3", "lossless"};
+constexpr int next_ranks = test::sanitized ? 3 : 1;
 
 TEST(Schedules, AllreduceGivesTheSameBitsByAll) {
-  for (int n = 2; n <= 8; ++n) {
+  for (int n = 2; n <= 8; n += next_ranks) {
     for (const std::size_t count : {1U, 777U, 9001U}) {
       for (const Op op : {Op::sum, Op::average}) {
         const auto operands = hostile<float>(count, n);
@@ -118,7 +120,7 @@ void expect_reduce(const Operands<T>& operands, Op op, const Options& options) {
 }
 
 TEST(Reduce, TheRootGetsWhatAnAllreduceGives) {
-  for (int n = 1; n <= 8; ++n) {
+  for (int n = 1; n <= 8; n += next_ranks) {
     for (const char* bound : bounds) {
       const Op op = n % 2 == 0 ? Op::sum : Op::average;
       for (const std::size_t count : {0U, 1U, 2000U}) {
@@ -163,7 +165,7 @@ void expect_scans(const Operands<T>& operands, Op op, const Options& options) {
 }
 
 TEST(Scan, EveryRankGetsTheSumOfThoseBeforeIt) {
-  for (int n = 1; n <= 8; ++n) {
+  for (int n = 1; n <= 8; n += next_ranks) {
     for (const char* bound : bounds) {
       const Op op = n % 2 == 0 ? Op::average : Op::sum;
       for (const std::size_t count : {0U, 1U, 2000U}) {

@@ -1,6 +1,8 @@
 // bcast, scatter and gather: from and to every root, short and long, in place and not.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
 #include <numeric>
 #include <tuple>
 

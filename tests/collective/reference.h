@@ -2,60 +2,12 @@
 // numbers of ranks and spreads used here), and for f64 sums in 128-bit floats.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <limits>
 #include <vector>
 
 namespace laconic::reference {
 
-__extension__ typedef __float128 Wide;  // 113 bits: exact for sums of f32 and, near enough, of f64
-
+/// Each element of `got` within bound + half an ulp of the exact sum divided by `divisor`. Of float or double.
 template <typename T>
-Wide half_ulp(T v) {
-  if (!std::isfinite(v)) return 0;
-  const T up = std::nextafter(std::abs(v), std::numeric_limits<T>::infinity());
-  return std::isinf(up) ? static_cast<Wide>(std::abs(v)) * 1e-7 : (static_cast<Wide>(up) - std::abs(v)) / 2;
-}
-
-/// IEEE meaning of a sum with NaN or infinities in it; a finite number when all operands are finite.
-template <typename T>
-double class_of_sum(const std::vector<std::vector<T>>& operands, std::size_t i) {
-  double sum = 0;
-  for (const auto& x : operands) {
-    if (!std::isfinite(x[i])) sum += static_cast<double>(x[i]);
-  }
-  return sum;
-}
-
-/// Each element of `got` within bound + half an ulp of the exact sum divided by `divisor`.
-template <typename T>
-void expect_sum(const std::vector<T>& got, const std::vector<std::vector<T>>& operands, double bound, int divisor = 1) {
-  ASSERT_EQ(got.size(), operands[0].size());
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    const double special = class_of_sum(operands, i);
-    if (std::isnan(special)) {
-      ASSERT_TRUE(std::isnan(got[i])) << "element " << i << " is " << got[i];
-      continue;
-    }
-    if (std::isinf(special)) {
-      ASSERT_EQ(static_cast<double>(got[i]), special) << "element " << i;
-      continue;
-    }
-    Wide exact = 0;
-    for (const auto& x : operands) exact += x[i];
-    exact /= divisor;
-    const Wide error = exact > got[i] ? exact - got[i] : got[i] - exact;
-    const auto nearest = static_cast<T>(exact);
-    if (std::isinf(nearest)) {
-      ASSERT_EQ(got[i], nearest) << "element " << i;
-      continue;
-    }
-    const Wide slack = static_cast<Wide>(bound) + half_ulp(nearest) * (1 + 1e-9);
-    ASSERT_LE(error, slack) << "element " << i << ": got " << got[i] << ", exact " << static_cast<double>(exact)
-                            << ", error " << static_cast<double>(error) << ", bound " << bound;
-  }
-}
+void expect_sum(const std::vector<T>& got, const std::vector<std::vector<T>>& operands, double bound, int divisor = 1);
 
 }  // namespace laconic::reference
