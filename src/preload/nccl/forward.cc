@@ -24,15 +24,16 @@ LACONIC_FORWARD(pncclCommSplit, (ncclComm_t comm, int color, int key, ncclComm_t
 LACONIC_FORWARD(pncclCommFinalize, (ncclComm_t comm), comm)
 LACONIC_FORWARD(pncclCommDestroy, (ncclComm_t comm), comm)
 LACONIC_FORWARD(pncclCommAbort, (ncclComm_t comm), comm)
-LACONIC_FORWARD(pncclCommGetAsyncError, (ncclComm_t comm, ncclResult_t* state), comm, state)
+LACONIC_FORWARD(pncclCommGetAsyncError, (ncclComm_t comm, ncclResult_t* asyncError), comm, asyncError)
 LACONIC_FORWARD(pncclGroupStart, ())
 LACONIC_FORWARD(pncclGroupEnd, ())
 LACONIC_FORWARD(pncclSend,
-                (const void* buffer, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream),
-                buffer, count, type, peer, comm, stream)
+                (const void* sendbuff, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                 cudaStream_t stream),
+                sendbuff, count, type, peer, comm, stream)
 LACONIC_FORWARD(pncclRecv,
-                (void* buffer, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream),
-                buffer, count, type, peer, comm, stream)
+                (void* recvbuff, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream),
+                recvbuff, count, type, peer, comm, stream)
 LACONIC_FORWARD(pncclAllGather,
                 (const void* send, void* recv, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream),
                 send, recv, count, type, comm, stream)
