@@ -5,6 +5,7 @@
 
 #include "api/arguments.h"
 #include "gpu/nccl_calls.h"
+#include "transport/nccl/types.h"
 
 namespace laconic::api {
 namespace {
@@ -25,15 +26,15 @@ int call(gpu::NcclCall c, const Given& given, ncclComm_t nccl, laconic_stream st
          const laconic_options* options) noexcept {
   return guarded([&] {
     if (nccl == nullptr) throw Error(Code::invalid_argument, "comm is null");
-    const auto dtype = gpu::dtype_of(given.datatype);
+    const auto dtype = nccl::dtype_of(given.datatype);
     if (!dtype) {
       throw Error(Code::unsupported, "datatype " + std::to_string(given.datatype) +
                                          ": want ncclFloat32, 64 or 16, ncclBfloat16, or integers of 32 or 64 bits");
     }
     c.dtype = *dtype;
     if (given.op) {
-      const auto op = gpu::op_of(*given.op);
-      if (!op) {
+      const auto op = nccl::op_of(*given.op);
+      if (!op || *op == Op::product) {
         throw Error(Code::unsupported,
                     "op " + std::to_string(*given.op) + ": want ncclSum, ncclAvg, ncclMin or ncclMax");
       }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collective/calibration.h"
+#include "collective/communicator.h"
 #include "collective/layout.h"
 #include "collective/sample.h"
 #include "core/config.h"
@@ -101,6 +102,11 @@ History& Routing::of(const CallKind& kind) {
   }
   last_ = &*histories_.try_emplace(kind).first;
   return last_->second;
+}
+
+double plain_estimate(Collective collective, std::uint64_t bytes, Communicator& comm) {
+  if (!comm.routing().calibrated()) return 0;
+  return plain_seconds({.collective = collective, .bytes = bytes, .ranks = comm.size()}, comm.routing().costs().link);
 }
 
 double sample_fraction(Memory& memory, ConstArray x, double bound, double max_abs) {

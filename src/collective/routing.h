@@ -19,6 +19,8 @@
 
 namespace laconic {
 
+class Communicator;
+
 /// Calls that are expected to take the same time.
 struct CallKind {
   Collective collective = Collective::allreduce;
@@ -95,6 +97,10 @@ class Routing {
   std::pair<const CallKind, History>* last_ = nullptr;  ///< most calls are like the one before
   Shortcuts shortcuts_;                                 ///< into histories_
 };
+
+/// Seconds that the model gives the plain library's own call; 0 where nothing has been measured yet. `bytes`: as
+/// Workload has them.
+double plain_estimate(Collective collective, std::uint64_t bytes, Communicator& comm);
 
 /// The share of bytes that remains of some chunks spread over x (in `memory`), encoded within `bound` (absolute; 0:
 /// losslessly); 1 for an empty array.

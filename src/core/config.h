@@ -1,19 +1,18 @@
 // What a user sets from outside the program: the LACONIC_... environment variables, parsed once, refused exactly.
 //   LACONIC_BOUND    a bound (core/bound.h); unset: no bit of any result changes
 //   LACONIC_THREADS  threads of one rank for encoding and decoding, 1..1024; 1
-//   LACONIC_MODE     auto, compressed, plain: whether calls compress ; auto
+//   LACONIC_MODE     auto, compressed, plain: whether calls compress; auto
 //   LACONIC_CACHE    folder for what was measured of links and codec, or off; unset: the user's cache folder
 //   LACONIC_VERIFY   1: also run the exact operation and report the achieved error; 0
-//   LACONIC_POLICY   TOML file of the drop-in library: which calls to serve, and how (preload/policy.h); unset: all
-//   alike LACONIC_REPORT   of the drop-in library: summary, to standard error at the end, or the name of a JSON file;
-//   unset LACONIC_NONBLOCKING  of the drop-in library: auto, on, off: whether non-blocking calls are served, for which
-//   MPI must
-//                    let several threads in; auto
 //   LACONIC_TIMEOUT  seconds after which a rank stops waiting for the others, with an error; 0 waits for ever; 60
-//   LACONIC_SIMD     auto, scalar, portable, avx2, avx512, avx512x: which kernels to use (the bytes are the same); auto
-//   LACONIC_LOG      off, error, warning, info, debug, each to standard error or, with ",file:PATH", appended to a
-//   file;
-//                    "file:PATH" alone means info; off
+//   LACONIC_SIMD     auto, scalar, portable, avx2, avx512, avx512x: which kernels to use (same bytes); auto
+//   LACONIC_LOG      off, error, warning, info, debug, each to standard error or, with ",file:PATH", appended
+//                    to a file; "file:PATH" alone means info; off
+// and of the drop-in libraries:
+//   LACONIC_POLICY   TOML file: which calls to serve, and how (preload/policy.h); unset: all alike
+//   LACONIC_REPORT   summary, to standard error at the end, or the name of a JSON file; unset
+//   LACONIC_NONBLOCKING  auto, on, off: whether non-blocking calls are served, for which MPI must let several
+//                    threads in; auto
 #pragma once
 
 #include <cstdint>

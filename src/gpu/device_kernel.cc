@@ -38,13 +38,13 @@ FrameOut DeviceKernel::room_for(std::size_t count) {
 
 Workspace DeviceKernel::workspace(std::size_t bytes) { return {buffers_.workspace.at_least(bytes), bytes}; }
 
-FrameIn DeviceKernel::bring(int i, frame::Bytes message, std::size_t count) {
+FrameIn DeviceKernel::bring(int i, frame::Bytes message, std::size_t count, Workspace work) {
   expect_frame(message, grid_, count);
   const frame::Header header = frame::peek(message);
   auto* const there = buffers_.frames[i].at_least(message.size());
   buffers_.copy_in(there, message.data(), message.size());
   const FrameIn in{there, message.size(), header.grid, header.operands};
-  check(in, workspace(decode_workspace(0)), buffers_.report(1 + i), buffers_.stream());
+  check(in, work, buffers_.report(1 + i), buffers_.stream());
   return in;
 }
 
@@ -76,9 +76,9 @@ std::size_t DeviceKernel::encode(const Part& part, frame::MutBytes out) {
 }
 
 std::size_t DeviceKernel::sum_with(ConstArray x, frame::Bytes held, frame::MutBytes out) {
-  const FrameIn in = bring(0, held, x.count);
-  encode_sum(x, {&in, 1}, room_for(x.count), workspace(sum_workspace(x.dtype, x.count, 2)), buffers_.report(0),
-             buffers_.stream());
+  const Workspace work = workspace(sum_workspace(x.dtype, x.count, 2));
+  const FrameIn in = bring(0, held, x.count, work);
+  encode_sum(x, {&in, 1}, room_for(x.count), work, buffers_.report(0), buffers_.stream());
   if (finished({held})) return take(out);
   return frame::encode_add(HostOperand(memory_, x).get(), held, out, threads_);
 }
@@ -88,9 +88,9 @@ std::size_t DeviceKernel::encode_add(const Part& part, frame::Bytes received, fr
 }
 
 std::size_t DeviceKernel::add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) {
-  const FrameIn in[] = {bring(0, held, part.count), bring(1, received, part.count)};
-  sum(in, part.count, room_for(part.count), workspace(sum_workspace(grid_.dtype, part.count, 2)), buffers_.report(0),
-      buffers_.stream());
+  const Workspace work = workspace(sum_workspace(grid_.dtype, part.count, 2));
+  const FrameIn in[] = {bring(0, held, part.count, work), bring(1, received, part.count, work)};
+  sum(in, part.count, room_for(part.count), work, buffers_.report(0), buffers_.stream());
   if (finished({held, received})) return take(out);
   return frame::add(held, received, out, threads_);
 }
@@ -118,8 +118,9 @@ void DeviceKernel::keep(const Part& part) {
 }
 
 void DeviceKernel::deliver(const Part& part, frame::Bytes message) {
-  const FrameIn in = bring(0, message, part.count);
-  decode(in, result(part), workspace(decode_workspace(part.count)), buffers_.report(0), buffers_.stream(), divisor_);
+  const Workspace work = workspace(decode_workspace(part.count));
+  const FrameIn in = bring(0, message, part.count, work);
+  decode(in, result(part), work, buffers_.report(0), buffers_.stream(), divisor_);
   if (!finished({message})) throw Error(Code::internal, "gpu: a frame could not be decoded");
 }
 

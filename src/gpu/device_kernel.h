@@ -35,10 +35,11 @@ class DeviceKernel final : public Kernel {
   void deliver(const Part& part, frame::Bytes message) override;
 
  private:
-  /// Brings a message to the device and looks at it there. `i`: which of them this is.
-  FrameIn bring(int i, frame::Bytes message, std::size_t count);
+  /// Brings a message to the device and looks at it there. `i`: which of them this is; `work`: that of the call
+  /// that it is brought for, which then follows on the stream.
+  FrameIn bring(int i, frame::Bytes message, std::size_t count, Workspace work);
   [[nodiscard]] FrameOut room_for(std::size_t count);
-  Workspace workspace(std::size_t bytes);
+  [[nodiscard]] Workspace workspace(std::size_t bytes);
   /// Waits for what was enqueued; false where the device could not form the sum, though the host can. Throws
   /// Error(corrupt) for a message that is damaged.
   bool finished(std::initializer_list<frame::Bytes> messages);

@@ -58,9 +58,7 @@ DeviceMemory::DeviceMemory() = default;
 DeviceMemory::~DeviceMemory() = default;
 
 void DeviceMemory::use(Stream stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  check_cuda(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
-  if (status != cudaStreamCaptureStatusNone) {
+  if (is_capturing(stream)) {
     throw Error(Code::unsupported, "stream: is being captured; a collective that compresses cannot be part of a graph");
   }
   buffers_.use(stream);
@@ -191,6 +189,13 @@ cudaPointerAttributes attributes_of(const void* p) {
 }
 
 }  // namespace
+
+bool is_capturing(Stream stream) noexcept {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(stream, &status) == cudaSuccess) return status != cudaStreamCaptureStatusNone;
+  static_cast<void>(cudaGetLastError());
+  return false;
+}
 
 bool is_device_pointer(const void* p) {
   const cudaMemoryType type = attributes_of(p).type;

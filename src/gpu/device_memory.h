@@ -25,6 +25,9 @@ namespace laconic::gpu {
 /// Whether the pointer is one to device (or managed) memory.
 bool is_device_pointer(const void* p);
 
+/// Whether the stream is being captured into a graph; false for what is no stream.
+bool is_capturing(Stream stream) noexcept;
+
 /// Of the device that is current where it is made; it must be current in every call.
 class DeviceMemory final : public Memory {
  public:

@@ -14,44 +14,6 @@
 
 namespace laconic::gpu {
 
-std::optional<DType> dtype_of(ncclDataType_t type) {
-  switch (type) {
-    case ncclFloat32:
-      return DType::f32;
-    case ncclFloat64:
-      return DType::f64;
-    case ncclFloat16:
-      return DType::f16;
-    case ncclBfloat16:
-      return DType::bf16;
-    case ncclInt32:
-      return DType::i32;
-    case ncclInt64:
-      return DType::i64;
-    case ncclUint32:
-      return DType::u32;
-    case ncclUint64:
-      return DType::u64;
-    default:
-      return std::nullopt;
-  }
-}
-
-std::optional<Op> op_of(ncclRedOp_t op) {
-  switch (op) {
-    case ncclSum:
-      return Op::sum;
-    case ncclAvg:
-      return Op::average;
-    case ncclMin:
-      return Op::min;
-    case ncclMax:
-      return Op::max;
-    default:
-      return std::nullopt;
-  }
-}
-
 std::uint64_t bytes_of(const NcclCall& call, int ranks) {
   const bool of_all = call.collective == Collective::reduce_scatter || call.collective == Collective::allgather;
   return call.count * size_of(call.dtype) * static_cast<std::uint64_t>(of_all ? ranks : 1);

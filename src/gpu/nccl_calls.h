@@ -14,11 +14,6 @@
 
 namespace laconic::gpu {
 
-/// Nothing for types and operations that Laconic does not have: small integers, 8-bit floats, products, the program's
-/// own.
-std::optional<DType> dtype_of(ncclDataType_t type);
-std::optional<Op> op_of(ncclRedOp_t op);
-
 /// One call. `count` is NCCL's: of recv for a reduce_scatter, of send for an allgather. send and recv as NCCL has them,
 /// in place too.
 struct NcclCall {

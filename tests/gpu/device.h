@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
 
 #include <stdexcept>
 #include <string>
@@ -24,6 +25,16 @@ inline std::string no_device() {
 inline void must(cudaError_t e) {
   if (e != cudaSuccess) throw std::runtime_error(cudaGetErrorString(e));
 }
+
+/// For tests of a device: skipped, with the reason, where there is none.
+template <class Base>
+class OnDevice : public Base {
+ protected:
+  void SetUp() override {
+    const std::string why = no_device();
+    if (!why.empty()) GTEST_SKIP() << why;
+  }
+};
 
 /// Bytes on the device.
 class DeviceMemory {

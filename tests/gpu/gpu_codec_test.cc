@@ -9,13 +9,7 @@
 namespace laconic::test {
 namespace {
 
-class GpuCodec : public testing::TestWithParam<DType> {
- protected:
-  void SetUp() override {
-    const std::string why = no_device();
-    if (!why.empty()) GTEST_SKIP() << why;
-  }
-};
+class GpuCodec : public OnDevice<testing::TestWithParam<DType>> {};
 
 gpu::Report report_of(const DeviceMemory& report) {
   must(cudaStreamSynchronize(nullptr));

@@ -12,13 +12,7 @@
 namespace laconic::test {
 namespace {
 
-class GpuSurvey : public testing::TestWithParam<DType> {
- protected:
-  void SetUp() override {
-    const std::string why = no_device();
-    if (!why.empty()) GTEST_SKIP() << why;
-  }
-};
+class GpuSurvey : public OnDevice<testing::TestWithParam<DType>> {};
 class GpuSurveyOfFloats : public GpuSurvey {};
 
 /// An array on the device, as far from a multiple of 16 bytes as the one it was copied from.

@@ -39,7 +39,7 @@ inline void over_nccl_communicators(int ranks, const std::function<void(int, ncc
 }
 
 /// The same with a transport for each.
-inline void over_nccl(int ranks, const std::function<void(NcclTransport&)>& body, double timeout = 30) {
+inline void over_nccl(int ranks, const std::function<void(Transport&)>& body, double timeout = 30) {
   over_nccl_communicators(ranks, [&](int, ncclComm_t comm) { body(*make_nccl_transport(comm, timeout)); });
 }
 

@@ -167,7 +167,7 @@ TEST(NcclTransport, AfterASmallExchangeNobodyNeedsToHelpWithWhatWasSentBefore) {
 }
 
 TEST(NcclTransport, MessagesUnderWayAreNoObstacleToOtherCalls) {
-  over_nccl(3, [](NcclTransport& t) {
+  over_nccl(3, [](Transport& t) {
     Buffer in(5000), out = conformance::message(t.rank(), next_of(t), 0, 5000);
     const auto post = [&] {
       std::vector<Request> both;
@@ -385,7 +385,7 @@ std::vector<std::int32_t> numbers(int rank, std::size_t count) {
 }
 
 TEST_P(PlainNccl, Reduces) {
-  over_nccl(GetParam(), [](NcclTransport& t) {
+  over_nccl(GetParam(), [](Transport& t) {
     PlainCollectives& plain = *t.plain();
     const int n = t.size();
     const auto ranks = static_cast<std::size_t>(n);
@@ -421,7 +421,7 @@ TEST_P(PlainNccl, Reduces) {
 }
 
 TEST_P(PlainNccl, Moves) {
-  over_nccl(GetParam(), [](NcclTransport& t) {
+  over_nccl(GetParam(), [](Transport& t) {
     PlainCollectives& plain = *t.plain();
     const int n = t.size(), last = n - 1;
     const auto ranks = static_cast<std::size_t>(n), me = static_cast<std::size_t>(t.rank());
@@ -476,10 +476,10 @@ TEST_P(PlainNccl, Moves) {
 }
 
 TEST(PlainNccl, RunsOnTheCallersStreamBehindWhatIsThere) {
-  over_nccl(2, [](NcclTransport& t) {
+  over_nccl(2, [](Transport& t) {
     cudaStream_t stream = nullptr;
     ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-    t.set_stream(stream);
+    t.plain()->work_on(stream);
     Numbers x(Room::device, {0, 0});
     ASSERT_EQ(cudaMemsetAsync(x.span().data(), 1, 8, stream), cudaSuccess);
     t.plain()->allreduce(x.array(), x.array(), Op::sum);
@@ -492,7 +492,7 @@ TEST(PlainNccl, ARankThatNeverComesIsGivenUp) {
   std::latch given_up(1);
   over_nccl(
       2,
-      [&](NcclTransport& t) {
+      [&](Transport& t) {
         if (t.rank() == 1) return given_up.wait();
         Numbers x(Room::device, {0, 0});
         const auto call = [&] { t.plain()->allreduce(x.array(), x.array(), Op::sum); };

@@ -51,14 +51,6 @@ class KeptTypes {
   MPI_Datatype kept_[2] = {MPI_DATATYPE_NULL, MPI_DATATYPE_NULL};
 };
 
-/// Seconds that the model gives MPI's own call; 0 where nothing has been measured yet.
-double plain_estimate(const Call& call, const Shape& shape, Communicator& comm) {
-  Routing& routing = comm.routing();
-  if (!routing.calibrated()) return 0;
-  return plain_seconds({.collective = call.collective, .bytes = shape.bytes, .ranks = comm.size()},
-                       routing.costs().link);
-}
-
 /// Its counts and displacements, which the program may take away as soon as its call returns.
 class KeptCounts {
  public:
@@ -126,7 +118,7 @@ int perform(Runtime& runtime, Line& line, const Call& call, const std::string& l
     if (rule == nullptr) return plain(line.mpi());
     const Options options = options_under(*rule, runtime.config());
     const Report report = make(call, *shape, comm, options);
-    tally_of_process().add(call.collective, shape->bytes, report, plain_estimate(call, *shape, comm));
+    tally_of_process().add(call.collective, shape->bytes, report, plain_estimate(call.collective, shape->bytes, comm));
     return MPI_SUCCESS;
   } catch (const std::exception& e) {
     return runtime.raise(call.comm, e.what());

@@ -5,21 +5,18 @@
 #include <algorithm>
 #include <climits>
 #include <cstdio>
-#include <fstream>
 
 #include "collective/metadata.h"
 #include "core/error.h"
 #include "preload/mpi/datatypes.h"
 #include "preload/mpi/presence.h"
 #include "preload/mpi/requests.h"
+#include "preload/serving.h"
 
 namespace laconic::preload {
 namespace {
 
 constexpr double longest_presence_wait = 10;
-
-/// A warning is asked for by nobody; a program that silently runs without what it was started with is worse.
-void warn(const std::string& what) noexcept { std::fprintf(stderr, "laconic: %s\n", what.c_str()); }
 
 /// Eight digits that are different where texts are.
 std::string fingerprint(const std::string& text) {
@@ -140,15 +137,7 @@ void Runtime::report() {
     const auto* const first = all.data() + places[r];
     together.merge({first, first + sizes[r]});
   }
-  const std::string about = (config_.bound ? "bound " + config_.bound->to_string() : std::string("no bound")) +
-                            (config_.policy.empty() ? "" : ", policy " + config_.policy);
-  if (config_.report == "summary") {
-    std::fputs(together.to_text(world_size(), about).c_str(), stderr);
-    return;
-  }
-  std::ofstream out(config_.report);
-  out << together.to_json(world_size(), about);
-  if (!out.flush()) warn("the report cannot be written to '" + config_.report + "'");
+  write_report(together, world_size(), config_, "");
 }
 
 bool Runtime::is_served(MPI_Comm comm) const {
@@ -201,23 +190,14 @@ std::unique_ptr<Group> Runtime::take_group(MPI_Comm comm) {
 
 const Rule* Runtime::rule_for(Collective collective, const Shape& shape, std::string_view communicator, int ranks,
                               std::string_view label) {
-  const Rule* const rule = policy_.match({.collective = collective,
-                                          .dtype = shape.dtype,
-                                          .op = shape.op,
-                                          .bytes = shape.bytes,
-                                          .communicator = communicator,
-                                          .ranks = ranks,
-                                          .label = label});
-  if (rule == nullptr) {
-    tally_of_process().pass("smaller than what a rule asks for, or its rule says off");
-    return nullptr;
-  }
-  if (shape.op != Op::none && is_float(shape.dtype) &&
-      options_under(*rule, config_).bound.kind == BoundKind::lossless) {
-    tally_of_process().pass("reductions of floating-point numbers without a bound are MPI's own, to the last bit");
-    return nullptr;
-  }
-  return rule;
+  const Situation situation{.collective = collective,
+                            .dtype = shape.dtype,
+                            .op = shape.op,
+                            .bytes = shape.bytes,
+                            .communicator = communicator,
+                            .ranks = ranks,
+                            .label = label};
+  return preload::rule_for(situation, policy_, config_, "MPI", tally_of_process());
 }
 
 bool Runtime::may_serve(const Call& call, const Group& group) {

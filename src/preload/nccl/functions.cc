@@ -12,6 +12,7 @@
 
 #include "preload/nccl/next.h"
 #include "preload/nccl/runtime.h"
+#include "transport/nccl/types.h"
 
 #define LACONIC_EXPORT __attribute__((visibility("default")))
 
@@ -29,6 +30,7 @@ using Plain = std::function<ncclResult_t()>;
 /// A call within a group: NCCL makes it when the group ends, and so does Laconic.
 struct Deferred {
   gpu::NcclCall call;
+  const Rule& rule;
   ncclComm_t comm;
   cudaStream_t stream;
   Plain plain;
@@ -46,16 +48,16 @@ Group& group() {
 
 /// Whether Laconic has the call's type and operation; they are in `call` then.
 bool is_known(gpu::NcclCall& call, const Types& types) {
-  const auto dtype = gpu::dtype_of(types.datatype);
-  const auto op = types.op ? gpu::op_of(*types.op) : Op::none;
-  if (!dtype || !op || (*op == Op::average && !is_float(*dtype))) return false;
+  const auto dtype = nccl::dtype_of(types.datatype);
+  const auto op = types.op ? nccl::op_of(*types.op) : Op::none;
+  if (!dtype || !op || *op == Op::product || (*op == Op::average && !is_float(*dtype))) return false;
   call.dtype = *dtype;
   call.op = *op;
   return true;
 }
 
 ncclResult_t perform(NcclRuntime& runtime, const Deferred& d) {
-  const auto done = runtime.serve(d.call, d.comm, d.stream);
+  const auto done = runtime.serve(d.call, d.rule, d.comm, d.stream);
   return done ? *done : d.plain();
 }
 
@@ -67,8 +69,9 @@ ncclResult_t take(gpu::NcclCall call, const Types& types, ncclComm_t comm, cudaS
     runtime->pass("a type or an operation that Laconic does not have");
     return plain();
   }
-  if (!runtime->may_serve(call, comm, stream)) return plain();
-  Deferred d{call, comm, stream, std::move(plain)};
+  const Rule* const rule = runtime->rule_for(call, comm, stream);
+  if (rule == nullptr) return plain();
+  Deferred d{call, *rule, comm, stream, std::move(plain)};
   if (group().depth == 0) return perform(*runtime, d);
   group().calls.push_back(std::move(d));
   return ncclSuccess;

@@ -23,11 +23,11 @@ class NcclRuntime {
   /// Null after a mistake in the environment, which is said once on standard error: everything is NCCL's then.
   static NcclRuntime* get();
 
-  /// What can be told without the other ranks: false if the call is certainly NCCL's, and counted.
-  bool may_serve(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream);
-  /// Makes the call, of which that has been asked; nothing where it is NCCL's. Ranks come to the same: what is looked
-  /// at must be the same everywhere for NCCL too.
-  std::optional<ncclResult_t> serve(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream);
+  /// The rule under which a call is served; null, and counted: it is NCCL's. Ranks come to the same: what is looked at
+  /// must be the same everywhere for NCCL too.
+  const Rule* rule_for(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream);
+  /// Makes the call; nothing where ranks turn out to be under different settings: it is NCCL's.
+  std::optional<ncclResult_t> serve(const gpu::NcclCall& call, const Rule& rule, ncclComm_t comm, cudaStream_t stream);
   /// Counts a call that Laconic has no word for.
   void pass(const std::string& reason) { tally_.pass(reason); }
 
@@ -42,8 +42,6 @@ class NcclRuntime {
  private:
   explicit NcclRuntime(const Config& config);
 
-  /// Null, and counted: the call is NCCL's.
-  const Rule* rule_for(const gpu::NcclCall& call, int ranks);
   /// Null: ranks are under different settings, so NCCL has this communicator for itself. Collective the first time.
   gpu::NcclGroup* group_of(ncclComm_t comm);
 

@@ -113,7 +113,7 @@ std::string library_name() {
   return "NCCL " + std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(v % 100);
 }
 
-class RoundsTransport final : public NcclTransport {
+class RoundsTransport final : public Transport {
  public:
   /// `nodes`: of a communicator with the same ranks; empty: still to be found.
   RoundsTransport(ncclComm_t comm, double timeout, std::vector<int> nodes)
@@ -128,8 +128,8 @@ class RoundsTransport final : public NcclTransport {
   [[nodiscard]] int size() const override { return rounds_->size(); }
   [[nodiscard]] const std::vector<int>& nodes() const override { return nodes_; }
   [[nodiscard]] std::string description() const override { return name_; }
+  [[nodiscard]] bool needs_everyone() const override { return true; }
   PlainCollectives* plain() override { return plain_.get(); }
-  void set_stream(cudaStream_t stream) override { plain_->set_stream(stream); }
   void poll() override { rounds_->join(); }
 
   Request isend(std::span<const std::uint8_t> data, int to, int tag) override {
@@ -153,12 +153,12 @@ class RoundsTransport final : public NcclTransport {
   std::shared_ptr<Rounds> rounds_;  ///< with all requests
   std::vector<int> nodes_;
   std::string name_;
-  std::unique_ptr<nccl::PlainNccl> plain_;
+  std::unique_ptr<PlainCollectives> plain_;
 };
 
 }  // namespace
 
-std::unique_ptr<NcclTransport> make_nccl_transport(ncclComm_t comm, double timeout_seconds) {
+std::unique_ptr<Transport> make_nccl_transport(ncclComm_t comm, double timeout_seconds) {
   return std::make_unique<RoundsTransport>(comm, timeout_seconds, std::vector<int>{});
 }
 

@@ -13,21 +13,14 @@ namespace laconic {
 /// Buffers may be device memory (of the communicator's device), pinned host memory, or any other host memory, which
 /// goes through pinned memory. What a device buffer holds must be there when it is passed, as with host memory: whoever
 /// fills it on a stream synchronises that first. A completed receive is there for every stream.
+/// Where the collectives of plain() work is said by PlainCollectives::work_on(); stream 0 at first.
 ///
 /// needs_everyone(). After a failure (NCCL's, or a rank that does not come in time) nothing is under way any more and
 /// every call throws the same Error(transport).
-class NcclTransport : public Transport {
- public:
-  [[nodiscard]] bool needs_everyone() const final { return true; }
-
-  /// Where plain()'s collectives run from now on; stream 0 at first. They return when the result is there. Operands may
-  /// still be in the making on that stream.
-  virtual void set_stream(cudaStream_t stream) = 0;
-};
-
+///
 /// Collective over `comm`, from which two communicators are split: Laconic's messages never meet the program's. Nothing
 /// may be under way on it meanwhile, and it need not live longer than this call. Destroying the transport is collective
 /// too. Throws Error(transport) with NCCL's own text where NCCL fails.
-std::unique_ptr<NcclTransport> make_nccl_transport(ncclComm_t comm, double timeout_seconds = default_timeout());
+std::unique_ptr<Transport> make_nccl_transport(ncclComm_t comm, double timeout_seconds = default_timeout());
 
 }  // namespace laconic

@@ -6,46 +6,10 @@
 #include <vector>
 
 #include "core/error.h"
+#include "transport/nccl/types.h"
 
 namespace laconic::nccl {
 namespace {
-
-ncclDataType_t type_of(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return ncclFloat32;
-    case DType::f64:
-      return ncclFloat64;
-    case DType::f16:
-      return ncclFloat16;
-    case DType::bf16:
-      return ncclBfloat16;
-    case DType::i32:
-      return ncclInt32;
-    case DType::i64:
-      return ncclInt64;
-    case DType::u32:
-      return ncclUint32;
-    case DType::u64:
-      return ncclUint64;
-  }
-  return ncclNumTypes;
-}
-
-ncclRedOp_t operation(Op op) {
-  switch (op) {
-    case Op::sum:
-      return ncclSum;
-    case Op::min:
-      return ncclMin;
-    case Op::max:
-      return ncclMax;
-    case Op::product:
-      return ncclProd;
-    default:
-      return ncclNumOps;
-  }
-}
 
 /// Part of somebody's array.
 struct Piece {
@@ -121,10 +85,9 @@ class Stage {
   std::vector<Result> results_;
 };
 
-class Plain final : public PlainNccl {
+class Plain final : public PlainCollectives {
  public:
   explicit Plain(Rounds& rounds) : rounds_(rounds), link_(rounds.data_link()) {}
-  void set_stream(cudaStream_t stream) override { stream_ = stream; }
   [[nodiscard]] bool takes_device_arrays() const override { return true; }
   void work_on(cudaStream_t stream) override { stream_ = stream; }
 
@@ -284,6 +247,6 @@ class Plain final : public PlainNccl {
 
 }  // namespace
 
-std::unique_ptr<PlainNccl> make_plain_nccl(Rounds& rounds) { return std::make_unique<Plain>(rounds); }
+std::unique_ptr<PlainCollectives> make_plain_nccl(Rounds& rounds) { return std::make_unique<Plain>(rounds); }
 
 }  // namespace laconic::nccl

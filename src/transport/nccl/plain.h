@@ -8,13 +8,8 @@
 
 namespace laconic::nccl {
 
-class PlainNccl : public PlainCollectives {
- public:
-  virtual void set_stream(cudaStream_t stream) = 0;
-};
-
 /// Over the data link of `rounds`, which must outlive it. NCCL has no scan. Its calls return when the result is there.
 /// Pageable memory goes through pinned memory: that is for small arrays and for tests.
-std::unique_ptr<PlainNccl> make_plain_nccl(Rounds& rounds);
+std::unique_ptr<PlainCollectives> make_plain_nccl(Rounds& rounds);
 
 }  // namespace laconic::nccl
