@@ -92,7 +92,7 @@ class Plain final : public PlainCollectives {
   void work_on(cudaStream_t stream) override { stream_ = stream; }
 
   [[nodiscard]] bool reduces(DType dtype, Op op) const override {
-    return type_of(dtype) != ncclNumTypes && operation(op) != ncclNumOps;
+    return type_of(dtype) != ncclNumTypes && operation(op) != ncclNumOps && op != Op::average;
   }
   [[nodiscard]] bool has_scan() const override { return false; }
   [[nodiscard]] std::size_t most_elements() const override { return std::numeric_limits<std::size_t>::max(); }
