@@ -40,7 +40,7 @@ const Codec& usable_codec(const std::string& name) {
 Schedule schedule_named(const std::string& name) {
   std::string known;
   for (const Schedule s : {Schedule::automatic, Schedule::ring, Schedule::recursive_doubling, Schedule::rabenseifner,
-                           Schedule::two_level}) {
+                           Schedule::two_level, Schedule::direct}) {
     std::string word = name_of(s);
     std::replace(word.begin(), word.end(), ' ', '-');
     if (word == name) return s;
@@ -74,7 +74,7 @@ void CollectiveOptions::add_to(CommandSyntax c) {
          "zccl (fzlight, step by step), zccl-mt (the same by --threads), laconic (on the grid), auto (laconic or "
          "plain, whichever is faster)");
   c.list("--schedule", schedules,
-         "Schedules of the mode laconic: automatic, ring, recursive-doubling, rabenseifner, two-level");
+         "Schedules of the mode laconic: automatic, ring, recursive-doubling, rabenseifner, two-level, direct");
   c.option("-t,--threads", threads, "Codec threads of a rank in cprp2p, zccl-mt, laconic and auto");
   c.option("--repetitions", repetitions, "Repetitions; the median is reported");
   c.option("--warm-up", warm_up, "Calls before any is timed (auto learns from its first five or so)");

@@ -60,7 +60,8 @@ typedef enum laconic_schedule LACONIC_ENUM_BASE {
   LACONIC_RING = 1,
   LACONIC_RECURSIVE_DOUBLING = 2,
   LACONIC_RABENSEIFNER = 3,
-  LACONIC_TWO_LEVEL = 4 /* uncompressed within a node, a ring of nodes */
+  LACONIC_TWO_LEVEL = 4, /* uncompressed within a node, a ring of nodes */
+  LACONIC_DIRECT = 5     /* operands straight to the rank that sums them */
 } laconic_schedule;
 
 /* Whether a call compresses. Automatic: what is expected to be faster, judged by a model of link and codec, a sample of

@@ -44,7 +44,8 @@ enum class Schedule {
   ring = LACONIC_RING,
   recursive_doubling = LACONIC_RECURSIVE_DOUBLING,
   rabenseifner = LACONIC_RABENSEIFNER,
-  two_level = LACONIC_TWO_LEVEL
+  two_level = LACONIC_TWO_LEVEL,
+  direct = LACONIC_DIRECT
 };
 
 enum class Mode {

@@ -50,7 +50,7 @@ Options options_from(const laconic_options* given, const Options& base) {
   o.confirm = given->unconfirmed == 0;
   if (given->segment != 0) o.segment_values = given->segment;
   if (given->struct_size >= offsetof(laconic_options, schedule) + sizeof given->schedule) {
-    require_one_of("schedule", given->schedule, LACONIC_AUTOMATIC, LACONIC_TWO_LEVEL);
+    require_one_of("schedule", given->schedule, LACONIC_AUTOMATIC, LACONIC_DIRECT);
     o.schedule = static_cast<Schedule>(given->schedule);
   }
   if (given->struct_size >= offsetof(laconic_options, verify) + sizeof given->verify && given->verify != 0) {

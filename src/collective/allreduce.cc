@@ -7,6 +7,8 @@
 #include "collective/movement.h"
 #include "collective/plain_way.h"
 #include "collective/reduction.h"
+#include "collective/routing.h"
+#include "schedule/direct.h"
 #include "schedule/doubling.h"
 #include "schedule/halving.h"
 #include "schedule/ring.h"
@@ -16,18 +18,23 @@ namespace laconic {
 namespace {
 
 /// The budget of sums in steps counts on a ring where nobody chose, and has no use for plain elements.
-Schedule schedule_for(Schedule wish, const Budget& budget, const schedule::Nodes& nodes, std::size_t bytes) {
+Schedule schedule_for(Schedule wish, const Budget& budget, const schedule::Nodes& nodes, std::size_t bytes,
+                      std::optional<bool> direct_pays) {
   if (budget.route == Route::stepwise) {
     return wish == Schedule::automatic || wish == Schedule::two_level ? Schedule::ring : wish;
   }
-  return wish == Schedule::automatic ? choose_allreduce(nodes, bytes) : wish;
+  return wish == Schedule::automatic ? choose_allreduce(nodes, bytes, direct_pays) : wish;
 }
 
 /// One block where everything goes in every step, else at least one for each rank.
-schedule::Program program_for(Schedule schedule, const schedule::Nodes& nodes, int rank, std::size_t bytes) {
+schedule::Program program_for(Schedule schedule, const schedule::Nodes& nodes, int rank, std::size_t bytes,
+                              std::size_t segment_bytes) {
   if (schedule == Schedule::recursive_doubling) return schedule::doubling::allreduce(nodes.ranks(), rank);
   if (schedule == Schedule::rabenseifner) return schedule::halving::allreduce(nodes.ranks(), rank);
   if (schedule == Schedule::ring) return schedule::ring::allreduce(nodes.ranks(), rank);
+  if (schedule == Schedule::direct) {
+    return schedule::direct::allreduce(nodes.ranks(), rank, choose_direct_slabs(bytes, nodes.ranks(), segment_bytes));
+  }
   const int slabs = choose_slabs(bytes, nodes.most() * nodes.count());
   return schedule::two_level::allreduce(nodes, rank, slabs, schedule::ring::allreduce);
 }
@@ -35,8 +42,11 @@ schedule::Program program_for(Schedule schedule, const schedule::Nodes& nodes, i
 std::optional<Failure> on_grid(ConstArray send, MutArray recv, Op op, const Agreement& agreed, const Budget& budget,
                                Communicator& comm, Call& call) {
   const schedule::Nodes nodes(comm.transport().nodes());
-  const Schedule schedule = schedule_for(call.options().schedule, budget, nodes, send.bytes());
-  const auto program = program_for(schedule, nodes, comm.rank(), send.bytes());
+  const Schedule schedule =
+      schedule_for(call.options().schedule, budget, nodes, send.bytes(),
+                   direct_pays(Collective::allreduce, send, agreed.fraction, call.options().threads, comm));
+  const auto program =
+      program_for(schedule, nodes, comm.rank(), send.bytes(), agreed.segment_values * size_of(send.dtype));
   const auto shares = even_shares(send.count, program.blocks);
   // Slabs make blocks small, so that more of them are under way; that is no reason for smaller messages.
   const auto cut = schedule == Schedule::two_level ? even_shares(send.count, comm.size()) : shares;

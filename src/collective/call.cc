@@ -24,8 +24,9 @@ constexpr int most_threads = 1024;
 
 /// Compressions that may go into one element of the result of a reduction in steps, and of its way to the last rank.
 int encodings_of(const Proposal& p, bool reopens, int ranks) {
-  const bool tree = p.schedule == Schedule::recursive_doubling || p.schedule == Schedule::rabenseifner;
-  const bool ring = p.collective == Collective::reduce_scatter || (p.collective == Collective::allreduce && !tree);
+  const bool around =
+      p.schedule == Schedule::automatic || p.schedule == Schedule::ring || p.schedule == Schedule::two_level;
+  const bool ring = p.collective == Collective::reduce_scatter || (p.collective == Collective::allreduce && around);
   // Along a ring every partial sum is compressed once; in any other tree every operand may be, too. (2 n for scans: the
   // average over few ranks has few to divide by.)
   const bool prefix = p.collective == Collective::scan || p.collective == Collective::exscan;

@@ -27,6 +27,10 @@ constexpr std::size_t enough_slabs = 16;
 constexpr std::size_t least_slab_block = std::size_t{128} << 10;
 constexpr std::size_t most_slab_block = std::size_t{1} << 20;
 
+// What a slab does not overlap with its neighbours is little in so much; memory for all of its messages is little, too.
+constexpr std::size_t most_direct_slab = std::size_t{64} << 20;
+constexpr std::size_t enough_segments = 16;  // of each block
+
 // Plain elements must be copied from rank to rank, which costs more than to encode, add and decode them. Two levels pay
 // where one would send the data over a node's link this many times (measured at 200 Mb/s and 1 Gb/s).
 constexpr int many_exits = 4;
@@ -38,6 +42,10 @@ std::size_t log2_up(int n) { return static_cast<std::size_t>(std::bit_width(stat
 bool chain_pays(int ranks, std::size_t segments) {
   return segments + static_cast<std::size_t>(ranks) - 2 <= segments * log2_up(ranks);
 }
+
+/// Whether a direct exchange is to be thought of: it has a connection, and messages under way, for each peer. Among two
+/// it is a ring.
+bool few_peers(int ranks) { return ranks > 2 && ranks <= 16; }
 
 bool power_of_two(int n) { return std::has_single_bit(static_cast<unsigned>(n)); }
 
@@ -52,6 +60,12 @@ int choose_slabs(std::size_t bytes, int shares) {
   const std::size_t share = bytes / static_cast<std::size_t>(shares);
   const std::size_t for_overlap = std::min(enough_slabs, share / least_slab_block);
   return static_cast<int>(std::max({std::size_t{1}, for_overlap, share / most_slab_block}));
+}
+
+int choose_direct_slabs(std::size_t bytes, int ranks, std::size_t segment_bytes) {
+  const std::size_t wish = enough_segments * segment_bytes * static_cast<std::size_t>(ranks);
+  const std::size_t most = wish == 0 ? most_direct_slab : std::min(wish, most_direct_slab);
+  return static_cast<int>(std::max(std::size_t{1}, (bytes + most - 1) / most));
 }
 
 schedule::Program choose_bcast(int ranks, int rank, int root, std::size_t segments) {
@@ -104,10 +118,17 @@ schedule::Program choose_alltoall(int ranks, int rank, std::size_t block_bytes) 
                                                  : schedule::pairwise::alltoall(ranks, rank);
 }
 
-Schedule choose_allreduce(const schedule::Nodes& nodes, std::size_t bytes) {
+Schedule choose_allreduce(const schedule::Nodes& nodes, std::size_t bytes, std::optional<bool> direct_pays) {
   if (bytes <= short_data) return Schedule::recursive_doubling;
   if (choose_two_levels(Schedule::automatic, nodes, bytes)) return Schedule::two_level;
-  return bytes <= medium_data && power_of_two(nodes.ranks()) ? Schedule::rabenseifner : Schedule::ring;
+  if (bytes <= medium_data && power_of_two(nodes.ranks())) return Schedule::rabenseifner;
+  const bool direct = few_peers(nodes.ranks()) && direct_pays.value_or(bytes <= medium_data);
+  return direct ? Schedule::direct : Schedule::ring;
+}
+
+// What partial sums have more in bits is most of what travels here.
+Schedule choose_reduce_scatter(int ranks, std::optional<bool> direct_pays) {
+  return few_peers(ranks) && direct_pays.value_or(true) ? Schedule::direct : Schedule::ring;
 }
 
 }  // namespace laconic

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 namespace laconic {
 namespace {
@@ -43,9 +44,28 @@ Traffic traffic_of(const Workload& w) {
   }
 }
 
+// A sum of k operands has log2(k) bits more than one of them where they are alike, half of that where they are noise.
+constexpr double bits_per_doubling = 0.75;
+
+/// Bits that partial sums on a ring have more than operands, on average.
+double bits_of_partial_sums(int ranks) {
+  double bits = 0;
+  for (int k = 1; k < ranks; ++k) bits += bits_per_doubling * std::log2(k);
+  return bits / (ranks - 1);
+}
+
 // Of the wire's time or the codec's, whichever is shorter, this much is not hidden behind the other: the first segment
 // must be encoded before anything travels, the last one decoded after everything has.
 constexpr double unhidden = 1.0 / 8;
+
+/// Of the exchange itself.
+double seconds_of(const Traffic& t, const Workload& w, const Costs& costs, double fraction) {
+  const auto bytes = static_cast<double>(w.bytes);
+  const double wire = t.wire * bytes * fraction / costs.link.bytes_per_second;
+  const CodecSpeed& c = costs.codec;
+  const double codec = bytes * (t.encode / c.encode + t.add / c.add + t.decode / c.decode) / w.threads;
+  return t.steps * costs.link.latency + std::max(wire, codec) + unhidden * std::min(wire, codec);
+}
 
 }  // namespace
 
@@ -57,13 +77,20 @@ double plain_seconds(const Workload& w, const Link& link) {
 }
 
 double compressed_seconds(const Workload& w, const Costs& costs, double fraction) {
-  const Traffic t = traffic_of(w);
-  const auto bytes = static_cast<double>(w.bytes);
-  const double wire = t.wire * bytes * fraction / costs.link.bytes_per_second;
-  const CodecSpeed& c = costs.codec;
-  const double codec = bytes * (t.encode / c.encode + t.add / c.add + t.decode / c.decode) / w.threads;
-  return (2 * exchange_seconds(w.ranks, costs.link)) + t.steps * costs.link.latency + std::max(wire, codec) +
-         unhidden * std::min(wire, codec);
+  return (2 * exchange_seconds(w.ranks, costs.link)) + seconds_of(traffic_of(w), w, costs, fraction);
+}
+
+bool direct_pays(const Workload& w, const Costs& costs, double fraction, std::size_t element_bytes) {
+  const double n = w.ranks;
+  const double more = bits_of_partial_sums(w.ranks) / (8.0 * static_cast<double>(element_bytes)) / fraction;
+  Traffic ring = traffic_of(w);
+  Traffic direct = ring;
+  const double phases = w.collective == Collective::allreduce ? 2 : 1;
+  ring.steps = phases * (n - 1);
+  ring.wire += more * (n - 1) / n;
+  direct.steps = phases;
+  direct.encode += (n - 2) / n;
+  return seconds_of(direct, w, costs, fraction) < seconds_of(ring, w, costs, fraction);
 }
 
 }  // namespace laconic

@@ -2,6 +2,7 @@
 // what they are given is measured (calibration.h) or sampled from the data (routing.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "collective/collective.h"
@@ -39,6 +40,10 @@ double plain_seconds(const Workload& w, const Link& link);
 /// Seconds of ours, when what travels is `fraction` of the original: agreement and confirmation, the wire and the codec
 /// side by side, and the segment that nothing hides.
 double compressed_seconds(const Workload& w, const Costs& costs, double fraction);
+
+/// Whether operands that go straight to who sums them (schedule/direct.h) are faster than partial sums around a ring,
+/// in an allreduce or a reduce_scatter of elements of `element_bytes`: fewer bits to send, more to encode.
+bool direct_pays(const Workload& w, const Costs& costs, double fraction, std::size_t element_bytes);
 
 /// Seconds of one of the small exchanges around our calls.
 double exchange_seconds(int ranks, const Link& link);

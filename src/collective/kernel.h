@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstring>
 #include <functional>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -47,6 +49,17 @@ class Kernel {
 
   /// Two messages combined.
   virtual std::size_t add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) = 0;
+
+  /// How many received messages sum() takes at once. Where that is more than one, the pipeline keeps messages until so
+  /// many are there, or somebody waits for the sum.
+  [[nodiscard]] virtual std::size_t most_addends() const { return 1; }
+
+  /// What is held (nothing: this rank's own operand) combined with received messages, in this order.
+  virtual std::size_t sum(const Part& part, std::optional<frame::Bytes> held, std::span<const frame::Bytes> received,
+                          frame::MutBytes out) {
+    if (received.size() != 1) throw Error(Code::internal, "more messages at once than this kernel takes");
+    return held ? add(part, *held, received[0], out) : encode_add(part, received[0], out);
+  }
 
   /// A message combined with another rank's operand, which came as plain elements.
   virtual std::size_t add_plain(const Part& /*part*/, frame::Bytes /*held*/, ConstArray /*received*/,

@@ -14,6 +14,8 @@ const char* name_of(Schedule schedule) {
       return "rabenseifner";
     case Schedule::two_level:
       return "two-level";
+    case Schedule::direct:
+      return "direct";
   }
   return "?";
 }

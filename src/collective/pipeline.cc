@@ -101,6 +101,35 @@ void Pipeline::plan() {
     }
     for (const schedule::Transfer& t : step.recvs) ++final_version_[static_cast<std::size_t>(t.block)];
   }
+  if (kernel_.most_addends() > 1) plan_sums();
+}
+
+/// Which receives bring a block's sum up to date: what somebody sends or keeps, what plain elements or a copy come
+/// after, and as many as the kernel adds at once.
+void Pipeline::plan_sums() {
+  std::vector<std::vector<bool>> is_wanted(layout_.blocks()), can_wait(layout_.blocks());
+  for (std::size_t b = 0; b < layout_.blocks(); ++b) {
+    is_wanted[b].assign(static_cast<std::size_t>(final_version_[b]) + 1, program_.exclusive);
+    is_wanted[b].back() = true;
+  }
+  for (const schedule::Step& step : program_.steps) {
+    for (const schedule::Transfer& t : step.sends) {
+      const auto block = static_cast<std::size_t>(t.block);
+      if (!t.plain) is_wanted[block][can_wait[block].size()] = true;
+    }
+    for (const schedule::Transfer& t : step.recvs) {
+      can_wait[static_cast<std::size_t>(t.block)].push_back(t.how == schedule::Combine::reduce && !t.plain);
+    }
+  }
+  sums_.resize(layout_.blocks());
+  for (std::size_t b = 0; b < layout_.blocks(); ++b) {
+    std::size_t waiting = 0;
+    for (std::size_t v = 0; v < can_wait[b].size(); ++v) {
+      const bool now = is_wanted[b][v + 1] || !can_wait[b][v + 1] || ++waiting == kernel_.most_addends();
+      if (now) waiting = 0;
+      sums_[b].push_back(now);
+    }
+  }
 }
 
 /// The messages of one step, by peer in order of appearance. Sender and receiver come to the same ones.
@@ -292,17 +321,25 @@ void Pipeline::combine(int peer, const Piece& piece, MessagePtr received) {
       s.message = again;
     }
   } else if (!program_.exclusive || s.sends_left != 0) {
-    MessagePtr sum = comm_.pool().take(capacity_);
-    const bool done = guarded(what, [&] {
-      const std::size_t size = s.message == nullptr
-                                   ? kernel_.encode_add(part(piece), received->bytes(), sum->room())
-                                   : kernel_.add(part(piece), s.message->bytes(), received->bytes(), sum->room());
-      comm_.pool().filled(sum, size);
-    });
-    if (!done) return;
-    s.message = std::move(sum);
+    s.waiting.push_back(std::move(received));
+    const bool now = sums_.empty() || sums_[static_cast<std::size_t>(piece.block)][static_cast<std::size_t>(s.version)];
+    if (now && !add_waiting(piece, what)) return;
   }
   advance(peer, piece, program_.exclusive ? arrived : s.message);
+}
+
+/// False when the kernel threw.
+bool Pipeline::add_waiting(const Piece& piece, const std::string& what) {
+  Slot& s = slot(piece);
+  MessagePtr sum = comm_.pool().take(capacity_);
+  std::vector<frame::Bytes> received;
+  for (const MessagePtr& m : s.waiting) received.push_back(m->bytes());
+  const auto held = s.message == nullptr ? std::nullopt : std::optional(s.message->bytes());
+  const bool done =
+      guarded(what, [&] { comm_.pool().filled(sum, kernel_.sum(part(piece), held, received, sum->room())); });
+  s.waiting.clear();
+  if (done) s.message = std::move(sum);
+  return done;
 }
 
 /// After a receive: the piece goes on to others and, if it is complete, to the caller.

@@ -56,11 +56,12 @@ class Pipeline {
     std::vector<std::pair<int, std::size_t>> sends;  ///< peers, and how many envelopes go to each
     std::size_t plain = 0, coded = 0;                ///< envelopes that come
   };
-  struct Slot {           ///< what this rank holds of one segment of one block
-    MessagePtr message;   ///< null: only the operand in the caller's memory, or nothing, or nothing any more
-    int version = 0;      ///< receives that went into it
-    int sends_left = 0;   ///< of the message
-    bool queued = false;  ///< for delivery
+  struct Slot {          ///< what this rank holds of one segment of one block
+    MessagePtr message;  ///< null: only the operand in the caller's memory, or nothing, or nothing any more
+    std::vector<MessagePtr> waiting{};  ///< came after it, to be added to it
+    int version = 0;                    ///< receives that went into it, or wait
+    int sends_left = 0;                 ///< of the message
+    bool queued = false;                ///< for delivery
     bool delivered = false;
   };
   struct Posted {
@@ -81,6 +82,7 @@ class Pipeline {
   };
 
   void plan();
+  void plan_sums();
   [[nodiscard]] std::vector<Envelope> pack(const std::vector<schedule::Transfer>& transfers) const;
   [[nodiscard]] std::size_t capacity_for(const Envelope& envelope) const;
   void run_program();
@@ -93,6 +95,7 @@ class Pipeline {
   void open(const Envelope& envelope, const MessagePtr& received);
   void take_plain(int peer, const Piece& piece, const MessagePtr& received);
   void combine(int peer, const Piece& piece, MessagePtr received);
+  bool add_waiting(const Piece& piece, const std::string& what);
   void advance(int peer, const Piece& piece, MessagePtr result);
   MessagePtr encoded(const Part& part);
   void flush_all();
@@ -127,6 +130,7 @@ class Pipeline {
   std::vector<std::vector<Slot>> slots_;  ///< [block][segment]
   std::vector<int> final_version_;        ///< per block: receives that go into it in all
   std::vector<bool> sent_;                ///< per block: this rank sends it at some time
+  std::vector<std::vector<bool>> sums_;   ///< [block][version]: the receive that follows is not put off
   std::map<int, Lane> lanes_;             ///< by peer
   std::vector<StepPlan> steps_;
   Inbox plain_, coded_;

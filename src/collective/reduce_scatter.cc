@@ -6,23 +6,16 @@
 
 #include "collective/budget.h"
 #include "collective/call.h"
+#include "collective/choice.h"
 #include "collective/exact.h"
 #include "collective/plain_way.h"
 #include "collective/reduction.h"
+#include "collective/routing.h"
+#include "schedule/direct.h"
 #include "schedule/ring.h"
 
 namespace laconic {
 namespace {
-
-std::optional<Failure> on_grid(ConstArray send, MutArray recv, const std::vector<std::size_t>& shares,
-                               const Layout& layout, Op op, const Budget& budget, Communicator& comm, Call& call) {
-  std::vector<MutArray> results(shares.size(), MutArray{nullptr, 0, recv.dtype});
-  results[static_cast<std::size_t>(comm.rank())] = recv;
-  const auto kernel =
-      comm.memory().reduction(op, split(send, shares), std::move(results), budget, comm.size(), call.options().threads);
-  const auto program = schedule::ring::reduce_scatter(comm.size(), comm.rank());
-  return Pipeline(comm, program, layout, *kernel, call.report()).run();
-}
 
 /// Elements of the blocks of lower ranks.
 std::size_t elements_before(std::span<const std::size_t> counts, int rank) {
@@ -36,12 +29,11 @@ bool is_own_block(ConstArray recv, ConstArray send, std::size_t before, const Co
          slice_of(send, before, recv.count).data == recv.data;
 }
 
-/// The result of the plain library's call: in its place or, where that is within the operand but not at its front,
-/// which libraries do not agree about, beside it.
-class BesideOperand {
+/// The result in its place or, where it would be written over what is still to be read, beside it.
+class Beside {
  public:
-  BesideOperand(MutArray recv, ConstArray send, Memory& memory) : recv_(recv), memory_(memory) {
-    if (recv.data != send.data && overlap(recv, send)) room_ = memory.array_room(recv.bytes());
+  Beside(MutArray recv, bool beside, Memory& memory) : recv_(recv), memory_(memory) {
+    if (beside) room_ = memory.array_room(recv.bytes());
   }
   [[nodiscard]] MutArray get() const {
     return {room_ != nullptr ? static_cast<void*>(room_.get()) : recv_.data, recv_.count, recv_.dtype};
@@ -56,12 +48,51 @@ class BesideOperand {
   Room room_;
 };
 
-}  // namespace
+/// Libraries do not agree about a result within the operand but not at its front.
+bool plain_needs_room(ConstArray send, ConstArray recv) { return recv.data != send.data && overlap(recv, send); }
+
+/// Sums in steps have a budget for those of a ring.
+Schedule schedule_for(ConstArray send, const Agreement& agreed, const Budget& budget, Communicator& comm,
+                      const Options& options) {
+  if (budget.route == Route::stepwise) return Schedule::ring;
+  if (options.schedule != Schedule::automatic) return options.schedule;
+  const auto pays = direct_pays(Collective::reduce_scatter, send, agreed.fraction, options.threads, comm);
+  return choose_reduce_scatter(comm.size(), pays);
+}
 
 // In place: the ring finishes with the rank's own block, segment by segment, so what a decoded segment is written over
 // has been encoded before: other blocks in earlier steps, the own one no later than the segment itself. That holds for
 // a result at the front of the operand, as MPI has it, and for one in the place of the rank's own block, as NCCL has
-// it.
+// it. The first slab of a direct exchange is written when others have yet to be encoded: only to the own block's place.
+std::optional<Failure> on_grid(ConstArray send, MutArray recv, const std::vector<std::size_t>& shares, Op op,
+                               const Agreement& agreed, const Budget& budget, Communicator& comm, Call& call) {
+  const bool direct = schedule_for(send, agreed, budget, comm, call.options()) == Schedule::direct;
+  const std::size_t wished = agreed.segment_values * size_of(send.dtype);
+  const int slabs = direct ? choose_direct_slabs(send.bytes(), comm.size(), wished) : 1;
+  const auto blocks_each = static_cast<std::size_t>(slabs);
+  std::vector<std::size_t> blocks;  // owner after owner
+  for (const std::size_t share : shares) {
+    const auto slices = even_shares(share, slabs);
+    blocks.insert(blocks.end(), slices.begin(), slices.end());
+  }
+  const auto operands = split(send, blocks);
+  const std::size_t mine = blocks_each * static_cast<std::size_t>(comm.rank());
+  const Beside beside(recv, slabs > 1 && overlap(recv, send) && recv.data != operands[mine].data, comm.memory());
+  std::vector<MutArray> results(blocks.size(), MutArray{nullptr, 0, recv.dtype});
+  std::ranges::copy(split(beside.get(), std::span(blocks).subspan(mine, blocks_each)),
+                    results.begin() + static_cast<std::ptrdiff_t>(mine));
+  const Layout layout(blocks, call.segment_values(agreed, send.dtype, blocks));
+  const auto kernel =
+      comm.memory().reduction(op, operands, std::move(results), budget, comm.size(), call.options().threads);
+  const auto program = direct ? schedule::direct::reduce_scatter(comm.size(), comm.rank(), slabs)
+                              : schedule::ring::reduce_scatter(comm.size(), comm.rank());
+  auto failure = Pipeline(comm, program, layout, *kernel, call.report()).run();
+  beside.finish();
+  return failure;
+}
+
+}  // namespace
+
 Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_t> counts, Op op, Communicator& comm,
                       const Options& options) {
   const bool equal = std::ranges::all_of(counts, [&](std::size_t c) { return c == counts.front(); });
@@ -73,7 +104,7 @@ Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_
   call.check_parts({.counts = counts}, send.count, recv.count);
   call.proposal().layout = digest({counts.begin(), counts.end()});
   const auto plainly = [&](PlainCollectives& library) {
-    const BesideOperand result(recv, send, comm.memory());
+    const Beside result(recv, plain_needs_room(send, recv), comm.memory());
     library.reduce_scatter(send, result.get(), {equal, counts}, plain_op(op));
     result.finish();
     finish_plain_average(op, recv, comm.size(), comm.memory());
@@ -93,10 +124,10 @@ Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_
   if (comm.size() == 1) return call.finish_alone(send, recv);
   if (auto done = plain.if_cheaper(agreed)) return *done;
   const Budget budget = call.decide(op, send, agreed);
-  const Layout layout(shares, call.segment_values(agreed, send.dtype, shares));
   if (!needs_exact_sum(op, budget)) {
-    return call.finish(on_grid(send, recv, shares, layout, op, budget, comm, call));
+    return call.finish(on_grid(send, recv, shares, op, agreed, budget, comm, call));
   }
+  const Layout layout(shares, call.segment_values(agreed, send.dtype, shares));
   return call.finish(on_host(comm.memory(), send, recv, [&](ConstArray s, MutArray r) {
     return exact_reduce_scatter(split(s, shares), r, op, layout.segment_values(), options.threads, comm, call.report());
   }));
@@ -104,7 +135,7 @@ Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_
 
 Report reduce_scatter_block(ConstArray send, MutArray recv, Op op, Communicator& comm, const Options& options) {
   const auto plainly = [&](PlainCollectives& library) {
-    const BesideOperand result(recv, send, comm.memory());
+    const Beside result(recv, plain_needs_room(send, recv), comm.memory());
     library.reduce_scatter(send, result.get(), {true, {}}, plain_op(op));
     result.finish();
     finish_plain_average(op, recv, comm.size(), comm.memory());

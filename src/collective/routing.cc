@@ -109,6 +109,12 @@ double plain_estimate(Collective collective, std::uint64_t bytes, Communicator& 
   return plain_seconds({.collective = collective, .bytes = bytes, .ranks = comm.size()}, comm.routing().costs().link);
 }
 
+std::optional<bool> direct_pays(Collective collective, ConstArray x, double fraction, int threads, Communicator& comm) {
+  if (!comm.routing().calibrated() || fraction >= 1) return std::nullopt;
+  const Workload w{.collective = collective, .bytes = x.bytes(), .ranks = comm.size(), .threads = threads};
+  return direct_pays(w, comm.routing().costs(), fraction, size_of(x.dtype));
+}
+
 double sample_fraction(Memory& memory, ConstArray x, double bound, double max_abs) {
   if (x.count == 0) return 1;
   const Sample sample{x.count};

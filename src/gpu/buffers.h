@@ -41,8 +41,9 @@ class PinnedBuffer {
 /// One thread at a time.
 class Buffers {
  public:
-  static constexpr int most_frames = 3;   // of a sum: two operands and the result
-  static constexpr int most_reports = 3;  // a sum's, and its operands' checksums
+  static constexpr int most_operands = 8;                 // of a sum
+  static constexpr int most_frames = most_operands + 1;   // and its result
+  static constexpr int most_reports = 1 + most_operands;  // a sum's, and its operands' checksums
 
   Buffers();
 
@@ -59,8 +60,9 @@ class Buffers {
 
   DeviceBuffer frames[most_frames];
   DeviceBuffer workspace;
-  DeviceBuffer elements;  ///< plain ones, on their way
-  PinnedBuffer pinned;    ///< small things on their way to the host
+  DeviceBuffer elements;          ///< plain ones, on their way
+  DeviceBuffer decoded, on_grid;  ///< values that are to be compared
+  PinnedBuffer pinned;            ///< small things on their way to the host
 
   /// In device memory.
   [[nodiscard]] Report* report(int i);

@@ -1,5 +1,6 @@
 #include "gpu/device_kernel.h"
 
+#include <array>
 #include <string>
 #include <utility>
 
@@ -20,10 +21,10 @@ bool has(std::uint32_t faults, Fault f) { return (faults & static_cast<std::uint
 DeviceKernel::DeviceKernel(Work work, Memory& memory, Buffers& buffers, std::vector<ConstArray> operands,
                            std::vector<MutArray> results, const Grid& grid, std::uint32_t divisor, int threads)
     : Kernel(std::move(operands), std::move(results)),
-      work_(work),
-      memory_(memory),
       buffers_(buffers),
       grid_(grid),
+      work_(work),
+      memory_(memory),
       divisor_(divisor),
       threads_(threads) {}
 
@@ -36,7 +37,10 @@ FrameOut DeviceKernel::room_for(std::size_t count) {
   return {buffers_.frames[result_frame].at_least(bytes), bytes};
 }
 
-Workspace DeviceKernel::workspace(std::size_t bytes) { return {buffers_.workspace.at_least(bytes), bytes}; }
+Workspace DeviceKernel::begin(std::size_t workspace_bytes) {
+  reports_ = 1;
+  return {buffers_.workspace.at_least(workspace_bytes), workspace_bytes};
+}
 
 FrameIn DeviceKernel::bring(int i, frame::Bytes message, std::size_t count, Workspace work) {
   expect_frame(message, grid_, count);
@@ -44,14 +48,14 @@ FrameIn DeviceKernel::bring(int i, frame::Bytes message, std::size_t count, Work
   auto* const there = buffers_.frames[i].at_least(message.size());
   buffers_.copy_in(there, message.data(), message.size());
   const FrameIn in{there, message.size(), header.grid, header.operands};
-  check(in, work, buffers_.report(1 + i), buffers_.stream());
+  check(in, work, another_report(), buffers_.stream());
   return in;
 }
 
-bool DeviceKernel::finished(std::initializer_list<frame::Bytes> messages) {
-  const auto reports = buffers_.finished_reports(1 + static_cast<int>(messages.size()));
+bool DeviceKernel::finished(std::span<const frame::Bytes> messages) {
+  const auto reports = buffers_.finished_reports(reports_);
   bool corrupt = has(reports[0].faults, Fault::corrupt);
-  for (std::size_t i = 0; i < messages.size(); ++i) corrupt = corrupt || reports[1 + i].faults != 0;
+  for (int i = 1; i < reports_; ++i) corrupt = corrupt || reports[static_cast<std::size_t>(i)].faults != 0;
   if (corrupt) {
     for (const frame::Bytes message : messages) frame::check(message);  // says what is wrong with it
     throw Error(Code::corrupt, "a frame whose chunks are not what they should be");
@@ -70,35 +74,69 @@ std::size_t DeviceKernel::take(frame::MutBytes out) {
 
 std::size_t DeviceKernel::encode(const Part& part, frame::MutBytes out) {
   const ConstArray x = operand(part);
-  gpu::encode(x, grid_, room_for(x.count), workspace(encode_workspace(x.count)), buffers_.report(0), buffers_.stream());
+  const Workspace work = begin(encode_workspace(x.count));
+  gpu::encode(x, grid_, room_for(x.count), work, buffers_.report(0), buffers_.stream());
   if (!finished({})) throw Error(Code::internal, "gpu: an array could not be encoded");
   return take(out);
 }
 
-std::size_t DeviceKernel::sum_with(ConstArray x, frame::Bytes held, frame::MutBytes out) {
-  const Workspace work = workspace(sum_workspace(x.dtype, x.count, 2));
-  const FrameIn in = bring(0, held, x.count, work);
-  encode_sum(x, {&in, 1}, room_for(x.count), work, buffers_.report(0), buffers_.stream());
-  if (finished({held})) return take(out);
-  return frame::encode_add(HostOperand(memory_, x).get(), held, out, threads_);
+std::size_t DeviceKernel::sum_of(std::optional<ConstArray> x, std::span<const frame::Bytes> messages, std::size_t count,
+                                 frame::MutBytes out) {
+  const Workspace work = begin(sum_workspace(grid_.dtype, count, messages.size() + (x ? 1 : 0)));
+  std::array<FrameIn, Buffers::most_operands> in{};
+  for (std::size_t i = 0; i < messages.size(); ++i) in[i] = bring(static_cast<int>(i), messages[i], count, work);
+  const auto frames = std::span(in).first(messages.size());
+  if (x) {
+    gpu::encode_sum(*x, frames, room_for(count), work, buffers_.report(0), buffers_.stream());
+  } else {
+    gpu::sum(frames, count, room_for(count), work, buffers_.report(0), buffers_.stream());
+  }
+  return finished(messages) ? take(out) : sum_on_host(x, messages, out);
+}
+
+/// One after the other.
+std::size_t DeviceKernel::sum_on_host(std::optional<ConstArray> x, std::span<const frame::Bytes> messages,
+                                      frame::MutBytes out) {
+  std::vector<std::uint8_t> held;
+  frame::Bytes so_far = messages[0];
+  std::size_t size = 0;
+  if (x) {
+    size = frame::encode_add(HostOperand(memory_, *x).get(), messages[0], out, threads_);
+    held.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(size));
+    so_far = held;
+  }
+  for (const frame::Bytes message : messages.subspan(1)) {
+    size = frame::add(so_far, message, out, threads_);
+    held.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(size));
+    so_far = held;
+  }
+  return size;
+}
+
+std::size_t DeviceKernel::sum(const Part& part, std::optional<frame::Bytes> held,
+                              std::span<const frame::Bytes> received, frame::MutBytes out) {
+  if (!held) return sum_of(operand(part), received, part.count, out);
+  std::vector<frame::Bytes> all{*held};
+  all.insert(all.end(), received.begin(), received.end());
+  return sum_of(std::nullopt, all, part.count, out);
 }
 
 std::size_t DeviceKernel::encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) {
-  return sum_with(operand(part), received, out);
+  return sum(part, std::nullopt, {&received, 1}, out);
 }
 
 std::size_t DeviceKernel::add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) {
-  const Workspace work = workspace(sum_workspace(grid_.dtype, part.count, 2));
-  const FrameIn in[] = {bring(0, held, part.count, work), bring(1, received, part.count, work)};
-  sum(in, part.count, room_for(part.count), work, buffers_.report(0), buffers_.stream());
-  if (finished({held, received})) return take(out);
-  return frame::add(held, received, out, threads_);
+  return sum(part, held, {&received, 1}, out);
+}
+
+MutArray DeviceKernel::bring_plain(ConstArray received) {
+  auto* const there = buffers_.elements.at_least(received.bytes());
+  buffers_.copy_in(there, static_cast<const std::uint8_t*>(received.data), received.bytes());
+  return {there, received.count, received.dtype};
 }
 
 std::size_t DeviceKernel::add_plain(const Part&, frame::Bytes held, ConstArray received, frame::MutBytes out) {
-  auto* const there = buffers_.elements.at_least(received.bytes());
-  buffers_.copy_in(there, static_cast<const std::uint8_t*>(received.data), received.bytes());
-  return sum_with({there, received.count, received.dtype}, held, out);
+  return sum_of(bring_plain(received), {&held, 1}, received.count, out);
 }
 
 void DeviceKernel::read_plain(const Part& part, bool of_result, frame::MutBytes out) {
@@ -118,10 +156,10 @@ void DeviceKernel::keep(const Part& part) {
 }
 
 void DeviceKernel::deliver(const Part& part, frame::Bytes message) {
-  const Workspace work = workspace(decode_workspace(part.count));
+  const Workspace work = begin(decode_workspace(part.count));
   const FrameIn in = bring(0, message, part.count, work);
   decode(in, result(part), work, buffers_.report(0), buffers_.stream(), divisor_);
-  if (!finished({message})) throw Error(Code::internal, "gpu: a frame could not be decoded");
+  if (!finished({&message, 1})) throw Error(Code::internal, "gpu: a frame could not be decoded");
 }
 
 }  // namespace laconic::gpu

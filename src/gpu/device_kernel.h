@@ -3,7 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "collective/kernel.h"
@@ -14,7 +15,7 @@ namespace laconic::gpu {
 
 /// For movement and for sums and averages on the grid (as MovementKernel and GridReductionKernel, with the same bytes).
 /// f32, f64, f16, bf16. Everything is done when a call returns.
-class DeviceKernel final : public Kernel {
+class DeviceKernel : public Kernel {
  public:
   enum class Work : std::uint8_t { movement, sum };
 
@@ -28,30 +29,45 @@ class DeviceKernel final : public Kernel {
   std::size_t encode(const Part& part, frame::MutBytes out) override;
   std::size_t encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) override;
   std::size_t add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) override;
+  [[nodiscard]] std::size_t most_addends() const override { return Buffers::most_operands - 1; }
+  std::size_t sum(const Part& part, std::optional<frame::Bytes> held, std::span<const frame::Bytes> received,
+                  frame::MutBytes out) override;
   std::size_t add_plain(const Part& part, frame::Bytes held, ConstArray received, frame::MutBytes out) override;
   void read_plain(const Part& part, bool of_result, frame::MutBytes out) override;
   void deliver_plain(const Part& part, frame::Bytes elements) override;
   void keep(const Part& part) override;
   void deliver(const Part& part, frame::Bytes message) override;
 
- private:
-  /// Brings a message to the device and looks at it there. `i`: which of them this is; `work`: that of the call
-  /// that it is brought for, which then follows on the stream.
+ protected:
+  /// An operation begins: of all that it enqueues, nothing needs more of a workspace.
+  [[nodiscard]] Workspace begin(std::size_t workspace_bytes);
+  /// Brings a message to the device and looks at it there. `i`: which of them this is.
   FrameIn bring(int i, frame::Bytes message, std::size_t count, Workspace work);
+  /// Brings plain elements to the device.
+  [[nodiscard]] MutArray bring_plain(ConstArray received);
   [[nodiscard]] FrameOut room_for(std::size_t count);
-  [[nodiscard]] Workspace workspace(std::size_t bytes);
+  /// For what is enqueued before the last step, whose report is the first one.
+  [[nodiscard]] Report* another_report() { return buffers_.report(reports_++); }
   /// Waits for what was enqueued; false where the device could not form the sum, though the host can. Throws
   /// Error(corrupt) for a message that is damaged.
-  bool finished(std::initializer_list<frame::Bytes> messages);
+  bool finished(std::span<const frame::Bytes> messages);
+  /// The result of the last step, which has finished.
   std::size_t take(frame::MutBytes out);
-  std::size_t sum_with(ConstArray x, frame::Bytes held, frame::MutBytes out);
+
+  Buffers& buffers_;
+  Grid grid_;
+
+ private:
+  /// x, where there is one, and messages, in this order.
+  std::size_t sum_of(std::optional<ConstArray> x, std::span<const frame::Bytes> messages, std::size_t count,
+                     frame::MutBytes out);
+  std::size_t sum_on_host(std::optional<ConstArray> x, std::span<const frame::Bytes> messages, frame::MutBytes out);
 
   Work work_;
   Memory& memory_;
-  Buffers& buffers_;
-  Grid grid_;
   std::uint32_t divisor_;
   int threads_;
+  int reports_ = 1;            ///< that the operation has used
   std::uint64_t written_ = 0;  ///< bytes of the last frame
 };
 

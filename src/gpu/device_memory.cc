@@ -13,6 +13,7 @@
 #include "collective/staged.h"
 #include "collective/staged_plain.h"
 #include "gpu/cuda.h"
+#include "gpu/device_extreme.h"
 #include "gpu/device_kernel.h"
 #include "gpu/survey.h"
 #include "transport/transport.h"
@@ -155,6 +156,10 @@ std::unique_ptr<Kernel> DeviceMemory::reduction(Op op, std::vector<ConstArray> o
     return std::make_unique<DeviceKernel>(DeviceKernel::Work::sum, *this, buffers_, std::move(operands),
                                           std::move(results), budget.grid, divisor, threads);
   }
+  if (is_extreme(op) && budget.route != Route::stepwise && is_float(budget.grid.dtype)) {
+    return std::make_unique<DeviceExtremeKernel>(op, *this, buffers_, std::move(operands), std::move(results),
+                                                 budget.grid, threads);
+  }
   const auto make = [&](std::vector<ConstArray> x, std::vector<MutArray> y) {
     return host_memory().reduction(op, std::move(x), std::move(y), budget, summands, threads);
   };
@@ -165,7 +170,7 @@ PlainCollectives* DeviceMemory::plain(Transport& transport) {
   PlainCollectives* const library = transport.plain();
   if (library == nullptr) return nullptr;
   if (library->takes_device_arrays()) {
-    library->work_on(stream());
+    if (!library->work_on(stream())) buffers_.finish();
     return library;
   }
   if (staged_ == nullptr || staged_over_ != library) {

@@ -114,7 +114,8 @@ TYPED_TEST(Extreme, BitsDoNotDependOnScheduleSegmentsPlaceOrOrder) {
       SCOPED_TRACE(std::string(bound) + " on " + std::to_string(n));
       auto operands = hostile<TypeParam>(9001, n);
       const auto plain = run(operands, Op::min, with(bound));
-      for (const Schedule s : {Schedule::ring, Schedule::recursive_doubling, Schedule::rabenseifner}) {
+      for (const Schedule s :
+           {Schedule::ring, Schedule::recursive_doubling, Schedule::rabenseifner, Schedule::direct}) {
         Options options = with(bound, 2048);
         options.schedule = s;
         EXPECT_TRUE(world::same_bytes(run(operands, Op::min, options, true).results[0], plain.results[0]))

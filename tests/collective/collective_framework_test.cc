@@ -140,7 +140,8 @@ TYPED_TEST(Frameworks, BudgetsLeaveRoomForEveryStep) {
 
 TEST(FrameworkOfTheResult, TakesAnyCountAndSchedule) {
   for (const std::size_t count : {0U, 1U, 3U, 40001U})
-    for (const Schedule schedule : {Schedule::ring, Schedule::recursive_doubling, Schedule::rabenseifner})
+    for (const Schedule schedule :
+         {Schedule::ring, Schedule::recursive_doubling, Schedule::rabenseifner, Schedule::direct})
       for (const Framework framework : {Framework::stepwise, Framework::point_to_point}) {
         Options options = with(CodecId::fzlight, framework);
         options.schedule = schedule;

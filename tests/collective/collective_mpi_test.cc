@@ -111,7 +111,8 @@ TEST_F(CollectiveMpi, EveryScheduleReduceAndScanAgree) {
   Options options = with("1e-3");
   options.schedule = Schedule::ring;
   allreduce(view(operands[me]), view(ring), Op::sum, comm, options);
-  for (const Schedule s : {Schedule::recursive_doubling, Schedule::rabenseifner, Schedule::two_level}) {
+  for (const Schedule s :
+       {Schedule::recursive_doubling, Schedule::rabenseifner, Schedule::two_level, Schedule::direct}) {
     options.schedule = s;
     allreduce(view(operands[me]), view(other), Op::sum, comm, options);
     EXPECT_TRUE(world::same_bytes(other, ring)) << name_of(s);

@@ -49,7 +49,8 @@ TEST(Schedules, AllreduceGivesTheSameBitsByAll) {
       for (const Op op : {Op::sum, Op::average}) {
         const auto operands = hostile<float>(count, n);
         const auto plain = run_allreduce(operands, op, with("1e-3"));
-        for (const Schedule s : {Schedule::ring, Schedule::recursive_doubling, Schedule::rabenseifner}) {
+        for (const Schedule s :
+             {Schedule::ring, Schedule::recursive_doubling, Schedule::rabenseifner, Schedule::direct}) {
           SCOPED_TRACE(std::string(name_of(s)) + ", " + std::to_string(count) + " on " + std::to_string(n));
           Options options = with("1e-3", 2048);
           options.schedule = s;
@@ -69,7 +70,7 @@ TEST(Schedules, OfDoublesToo) {
     Options options = with("1e-6");
     options.schedule = Schedule::ring;
     const auto ring = run_allreduce(operands, Op::sum, options);
-    for (const Schedule s : {Schedule::recursive_doubling, Schedule::rabenseifner}) {
+    for (const Schedule s : {Schedule::recursive_doubling, Schedule::rabenseifner, Schedule::direct}) {
       options.schedule = s;
       EXPECT_TRUE(world::same_bytes(run_allreduce(operands, Op::sum, options).results[1], ring.results[0])) << n;
     }

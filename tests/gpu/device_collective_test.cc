@@ -107,7 +107,7 @@ TEST_F(Device, AllreduceOfEveryTypeAndOperation) {
 
 TEST_F(Device, AllreduceOfEveryGroupAndSchedule) {
   for (const int ranks : few_under_sanitizers({1, 4}, {1, 2, 4, 7})) {
-    for (const Schedule s : {Schedule::ring, Schedule::recursive_doubling, Schedule::rabenseifner}) {
+    for (const Schedule s : {Schedule::ring, Schedule::recursive_doubling, Schedule::rabenseifner, Schedule::direct}) {
       expect_as_on_host(ranks, [&](Rank& r) {
         const MutArray x = r.place(field(DType::f32, "smooth", count, r.rank()), DType::f32);
         Options o = with("1e-3rel");
@@ -116,6 +116,18 @@ TEST_F(Device, AllreduceOfEveryGroupAndSchedule) {
       });
     }
   }
+}
+
+// More messages than the device adds at once.
+TEST_F(Device, DirectExchangeAmongMany) {
+  expect_as_on_host(10, [&](Rank& r) {
+    const MutArray x = r.place(field(DType::f32, "smooth", count, r.rank()), DType::f32);
+    const MutArray y = r.room(count, DType::f32);
+    Options o = with("1e-3");
+    o.schedule = Schedule::direct;
+    return std::pair{y, allreduce(x, y, Op::sum, r.comm(), o)};
+  });
+  EXPECT_EQ(test::most_summed(), 8U);
 }
 
 TEST_F(Device, AllreduceOnTwoLevels) {
@@ -130,7 +142,7 @@ TEST_F(Device, AllreduceOnTwoLevels) {
 }
 
 TEST_F(Device, HardDataLosslessBoundsAndOtherCodecs) {
-  const auto of = [&](const std::string& kind, const Options& o, bool hostile) {
+  const auto of = [&](const std::string& kind, const Options& o, bool hostile, Op op = Op::sum) {
     SCOPED_TRACE(kind);
     expect_as_on_host(3, [&](Rank& r) {
       auto values = testing_fields::make<float>(kind, count, r.rank());
@@ -143,10 +155,13 @@ TEST_F(Device, HardDataLosslessBoundsAndOtherCodecs) {
       std::memcpy(bytes.data(), values.data(), bytes.size());
       const MutArray x = r.place(bytes, DType::f32);
       const MutArray y = r.room(count, DType::f32);
-      return std::pair{y, allreduce(x, y, Op::sum, r.comm(), o)};
+      return std::pair{y, allreduce(x, y, op, r.comm(), o)};
     });
   };
   of("smooth", with("1e-3"), true);
+  of("smooth", with("1e-3"), true, Op::min);
+  of("wild", with("1e-3"), false, Op::max);
+  of("smooth", with("lossless"), true, Op::max);
   of("wild", with("1e-3"), false);
   of("smooth", with("lossless"), true);
   Options szx = with("1e-3");
@@ -163,7 +178,7 @@ TEST_F(Device, HardDataLosslessBoundsAndOtherCodecs) {
 TEST_F(Device, SumsThatTheDeviceCannotForm) {
   const std::uint64_t before = test::failed_sums();
   test::let_sums_fail(gpu::Fault::too_many_terms);
-  for (const Schedule s : {Schedule::ring, Schedule::recursive_doubling}) {
+  for (const Schedule s : {Schedule::ring, Schedule::recursive_doubling, Schedule::direct}) {
     expect_as_on_host(3, [&](Rank& r) {
       const MutArray x = r.place(field(DType::f32, "smooth", count, r.rank()), DType::f32);
       Options o = with("1e-3");

@@ -1,5 +1,5 @@
 // Arrays in the memory of a (fake) GPU over an MPI that knows nothing of GPUs: compressed messages, and the library's
-// own collectives on copies.
+// own collectives on copies. And over one that says it takes them.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -15,7 +15,15 @@
 #include "collective/scan.h"
 #include "collective/scatter.h"
 #include "gpu/device_rank.h"
+#include "support/fake_cuda.h"
 #include "transport/mpi/mpi.h"
+
+namespace {
+bool mpi_takes_device_arrays = false;
+}  // namespace
+
+/// In place of the MPI library's own.
+extern "C" int MPIX_Query_cuda_support(void) { return mpi_takes_device_arrays ? 1 : 0; }
 
 namespace laconic {
 namespace {
@@ -114,6 +122,30 @@ TEST(DeviceMpi, Movement) {
     const MutArray x = mine(r, wide(r, 5000));
     return std::pair{x, alltoall(x, x, r.comm(), o)};
   });
+}
+
+// What it gets is what is there when the stream has come to it. Memory is open, since this MPI reads it after all.
+TEST(DeviceMpi, AnMpiThatTakesDeviceArraysGetsThemAsTheyAre) {
+  mpi_takes_device_arrays = true;
+  const auto transport = make_mpi_transport(MPI_COMM_WORLD);
+  mpi_takes_device_arrays = false;
+  if (transport->size() == 1) return;  // then nothing is MPI's
+  {
+    Rank r(*transport, true);
+    EXPECT_EQ(r.comm().plain(), transport->plain());
+    const MutArray x = mine(r);
+    const Bytes zeros(x.bytes());
+    Options o;
+    o.bound = Bound::parse("1e-3");
+    o.mode = Mode::plain;
+    const fake::DeviceAccess open;
+    ASSERT_EQ(cudaMemcpyAsync(x.data, zeros.data(), zeros.size(), cudaMemcpyDefault, r.stream()), cudaSuccess);
+    EXPECT_EQ(allreduce(x, x, Op::sum, r.comm(), o).route, Route::plain);
+    EXPECT_TRUE(r.contents(x) == zeros);
+  }
+  const auto other = make_mpi_transport(MPI_COMM_WORLD);
+  Rank r(*other, true);
+  EXPECT_NE(r.comm().plain(), other->plain());
 }
 
 }  // namespace

@@ -13,4 +13,7 @@ void let_sums_fail(gpu::Fault fault);
 /// Sums that have failed so.
 std::uint64_t failed_sums();
 
+/// The most operands of a sum so far.
+std::size_t most_summed();
+
 }  // namespace laconic::test

@@ -10,6 +10,9 @@
 
 #include "core/error.h"
 
+// An extension of Open MPI and its relatives and of MPICH, absent from others; their headers do not always declare it.
+extern "C" int MPIX_Query_cuda_support(void) __attribute__((weak));
+
 namespace laconic {
 namespace {
 
@@ -79,6 +82,7 @@ class PlainMpi final : public PlainCollectives {
   [[nodiscard]] bool reduces(DType dtype, Op op) const override {
     return number_type(dtype) != MPI_DATATYPE_NULL && operation(op) != MPI_OP_NULL;
   }
+  [[nodiscard]] bool takes_device_arrays() const override { return takes_device_arrays_; }
   [[nodiscard]] std::size_t most_elements() const override { return INT_MAX; }
 
   void allreduce(ConstArray send, MutArray recv, Op op) override {
@@ -212,6 +216,7 @@ class PlainMpi final : public PlainCollectives {
 
   MPI_Comm comm_;
   int rank_ = 0, size_ = 1;
+  bool takes_device_arrays_ = MPIX_Query_cuda_support != nullptr && MPIX_Query_cuda_support() == 1;
 };
 
 }  // namespace
