@@ -21,8 +21,8 @@ typedef struct CUstream_st* laconic_stream;
  * communicator's first call and then again, for another stream, before any call; it is cheap. Ranks of one communicator
  * may differ, and have arrays on the host. A call returns when its result is there: the host has to know how long
  * messages are. Non-blocking calls are LACONIC_UNSUPPORTED then, and so is a stream that is being captured into a
- * graph. f32, f64, f16 and bf16 are compressed on the device; other dtypes, minimum and maximum, exact results and
- * other codecs than slice are copied to the host and done there. */
+ * graph. f32, f64, f16 and bf16 are compressed on the device; other dtypes, exact results and other codecs than
+ * slice are copied to the host and done there. */
 int laconic_comm_use_device(laconic_comm* comm, laconic_stream stream);
 
 #ifdef __cplusplus

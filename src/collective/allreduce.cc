@@ -33,7 +33,9 @@ schedule::Program program_for(Schedule schedule, const schedule::Nodes& nodes, i
   if (schedule == Schedule::rabenseifner) return schedule::halving::allreduce(nodes.ranks(), rank);
   if (schedule == Schedule::ring) return schedule::ring::allreduce(nodes.ranks(), rank);
   if (schedule == Schedule::direct) {
-    return schedule::direct::allreduce(nodes.ranks(), rank, choose_direct_slabs(bytes, nodes.ranks(), segment_bytes));
+    return schedule::direct::allreduce(
+        nodes.ranks(), rank,
+        choose_direct_slabs(bytes / static_cast<std::size_t>(nodes.ranks()), nodes.ranks(), segment_bytes));
   }
   const int slabs = choose_slabs(bytes, nodes.most() * nodes.count());
   return schedule::two_level::allreduce(nodes, rank, slabs, schedule::ring::allreduce);
@@ -42,11 +44,10 @@ schedule::Program program_for(Schedule schedule, const schedule::Nodes& nodes, i
 std::optional<Failure> on_grid(ConstArray send, MutArray recv, Op op, const Agreement& agreed, const Budget& budget,
                                Communicator& comm, Call& call) {
   const schedule::Nodes nodes(comm.transport().nodes());
-  const Schedule schedule =
-      schedule_for(call.options().schedule, budget, nodes, send.bytes(),
-                   direct_pays(Collective::allreduce, send, agreed.fraction, call.options().threads, comm));
+  const auto direct = model_of_direct(Collective::allreduce, op, send, agreed, comm);
+  const Schedule schedule = schedule_for(call.options().schedule, budget, nodes, send.bytes(), direct);
   const auto program =
-      program_for(schedule, nodes, comm.rank(), send.bytes(), agreed.segment_values * size_of(send.dtype));
+      program_for(schedule, nodes, comm.rank(), send.bytes(), Call::wished_segment_bytes(agreed, send));
   const auto shares = even_shares(send.count, program.blocks);
   // Slabs make blocks small, so that more of them are under way; that is no reason for smaller messages.
   const auto cut = schedule == Schedule::two_level ? even_shares(send.count, comm.size()) : shares;

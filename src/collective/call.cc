@@ -52,6 +52,7 @@ Call::Call(Collective collective, Communicator& comm, const Options& options)
   comm.pool().take_peak();
   proposal_.collective = collective;
   proposal_.bound = options.bound;
+  proposal_.threads = options.threads;
   proposal_.segment_values = options.segment_values;
   proposal_.segment_bytes = comm.memory().segment_bytes();
   proposal_.confirm = options.confirm;
@@ -279,8 +280,13 @@ std::size_t Call::segment_values(const Agreement& agreed, DType dtype, const std
   if (framework() == Framework::stepwise && proposal_.op != Op::none) bytes = stepwise_segment_bytes;
   if (framework() == Framework::point_to_point) bytes = std::max(largest, least);
   const std::size_t wish = agreed.segment_values != 0 ? agreed.segment_values : bytes / size_of(dtype);
-  const std::size_t chunks = (wish + frame::chunk_values - 1) / frame::chunk_values;
-  return std::max<std::size_t>(chunks, 1) * frame::chunk_values;
+  return whole_chunks(wish);
+}
+
+std::size_t Call::wished_segment_bytes(const Agreement& agreed, ConstArray x) {
+  return agreed.segment_values == 0
+             ? 0
+             : whole_chunks(std::min<std::size_t>(agreed.segment_values, x.count)) * size_of(x.dtype);
 }
 
 void refuse(Collective collective, Communicator& comm, const Error& why) {

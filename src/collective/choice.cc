@@ -43,9 +43,11 @@ bool chain_pays(int ranks, std::size_t segments) {
   return segments + static_cast<std::size_t>(ranks) - 2 <= segments * log2_up(ranks);
 }
 
-/// Whether a direct exchange is to be thought of: it has a connection, and messages under way, for each peer. Among two
-/// it is a ring.
-bool few_peers(int ranks) { return ranks > 2 && ranks <= 16; }
+/// Whether a direct exchange is to be thought of. It has a connection, and messages under way, for each peer; with some
+/// ranks on a node more would leave it than around a ring. Among two it is a ring.
+bool few_peers(const schedule::Nodes& nodes) {
+  return nodes.ranks() > 2 && nodes.ranks() <= 16 && (nodes.most() == 1 || nodes.count() == 1);
+}
 
 bool power_of_two(int n) { return std::has_single_bit(static_cast<unsigned>(n)); }
 
@@ -62,10 +64,11 @@ int choose_slabs(std::size_t bytes, int shares) {
   return static_cast<int>(std::max({std::size_t{1}, for_overlap, share / most_slab_block}));
 }
 
-int choose_direct_slabs(std::size_t bytes, int ranks, std::size_t segment_bytes) {
-  const std::size_t wish = enough_segments * segment_bytes * static_cast<std::size_t>(ranks);
+int choose_direct_slabs(std::size_t share, int ranks, std::size_t segment_bytes) {
+  const auto n = static_cast<std::size_t>(ranks);
+  const std::size_t wish = enough_segments * std::min(segment_bytes, most_direct_slab) * n;
   const std::size_t most = wish == 0 ? most_direct_slab : std::min(wish, most_direct_slab);
-  return static_cast<int>(std::max(std::size_t{1}, (bytes + most - 1) / most));
+  return static_cast<int>(std::max(std::size_t{1}, (n * share + most - 1) / most));
 }
 
 schedule::Program choose_bcast(int ranks, int rank, int root, std::size_t segments) {
@@ -122,13 +125,16 @@ Schedule choose_allreduce(const schedule::Nodes& nodes, std::size_t bytes, std::
   if (bytes <= short_data) return Schedule::recursive_doubling;
   if (choose_two_levels(Schedule::automatic, nodes, bytes)) return Schedule::two_level;
   if (bytes <= medium_data && power_of_two(nodes.ranks())) return Schedule::rabenseifner;
-  const bool direct = few_peers(nodes.ranks()) && direct_pays.value_or(bytes <= medium_data);
-  return direct ? Schedule::direct : Schedule::ring;
+  return choose_reduce_scatter(nodes, bytes, bytes / static_cast<std::size_t>(nodes.ranks()), direct_pays);
 }
 
-// What partial sums have more in bits is most of what travels here.
-Schedule choose_reduce_scatter(int ranks, std::optional<bool> direct_pays) {
-  return few_peers(ranks) && direct_pays.value_or(true) ? Schedule::direct : Schedule::ring;
+// In medium data steps count, in long data it depends on what is slower, the wire or the codec. A share that is much
+// longer than the others would all come in at its owner.
+Schedule choose_reduce_scatter(const schedule::Nodes& nodes, std::size_t bytes, std::size_t share,
+                               std::optional<bool> direct_pays) {
+  const bool even = share <= 2 * (bytes / static_cast<std::size_t>(nodes.ranks()));
+  const bool direct = few_peers(nodes) && even && direct_pays.value_or(bytes <= medium_data);
+  return direct ? Schedule::direct : Schedule::ring;
 }
 
 }  // namespace laconic

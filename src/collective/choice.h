@@ -17,9 +17,9 @@ bool choose_two_levels(Schedule wish, const schedule::Nodes& nodes, std::size_t 
 /// How many slabs a two-level schedule cuts `bytes` in, of which each has `shares` blocks.
 int choose_slabs(std::size_t bytes, int shares);
 
-/// The same for a direct exchange among `ranks`, where a slab is what is under way at one time. segment_bytes: of the
-/// segments that somebody wished for, or 0.
-int choose_direct_slabs(std::size_t bytes, int ranks, std::size_t segment_bytes);
+/// The same for a direct exchange among `ranks`, of which none sums more than `share` bytes; a slab is what is under
+/// way at one time. segment_bytes: of the segments that somebody wished for, or 0.
+int choose_direct_slabs(std::size_t share, int ranks, std::size_t segment_bytes);
 
 /// One block of `segments` segments from the root to all, or summed from all to the root: a chain, where every rank
 /// sends the data once, or a tree, where a message takes few hops.
@@ -40,8 +40,10 @@ schedule::Program choose_allgather(Schedule wish, const schedule::Nodes& nodes, 
 /// n * n blocks of `block_bytes` each.
 schedule::Program choose_alltoall(int ranks, int rank, std::size_t block_bytes);
 
-/// What Schedule::automatic stands for, for `bytes` (uncompressed) on each rank. direct_pays: see routing.h.
+/// What Schedule::automatic stands for, for `bytes` (uncompressed) on each rank, of which no rank ends with more than
+/// `share`. direct_pays: see routing.h.
 Schedule choose_allreduce(const schedule::Nodes& nodes, std::size_t bytes, std::optional<bool> direct_pays);
-Schedule choose_reduce_scatter(int ranks, std::optional<bool> direct_pays);
+Schedule choose_reduce_scatter(const schedule::Nodes& nodes, std::size_t bytes, std::size_t share,
+                               std::optional<bool> direct_pays);
 
 }  // namespace laconic

@@ -80,9 +80,10 @@ double compressed_seconds(const Workload& w, const Costs& costs, double fraction
   return (2 * exchange_seconds(w.ranks, costs.link)) + seconds_of(traffic_of(w), w, costs, fraction);
 }
 
-bool direct_pays(const Workload& w, const Costs& costs, double fraction, std::size_t element_bytes) {
+bool direct_pays(const Workload& w, const Costs& costs, double fraction, std::size_t element_bytes, bool sums) {
   const double n = w.ranks;
-  const double more = bits_of_partial_sums(w.ranks) / (8.0 * static_cast<double>(element_bytes)) / fraction;
+  const double more =
+      (sums ? bits_of_partial_sums(w.ranks) : 0) / (8.0 * static_cast<double>(element_bytes)) / fraction;
   Traffic ring = traffic_of(w);
   Traffic direct = ring;
   const double phases = w.collective == Collective::allreduce ? 2 : 1;

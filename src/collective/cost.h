@@ -43,7 +43,8 @@ double compressed_seconds(const Workload& w, const Costs& costs, double fraction
 
 /// Whether operands that go straight to who sums them (schedule/direct.h) are faster than partial sums around a ring,
 /// in an allreduce or a reduce_scatter of elements of `element_bytes`: fewer bits to send, more to encode.
-bool direct_pays(const Workload& w, const Costs& costs, double fraction, std::size_t element_bytes);
+/// `sums`: false for extremes, which have no more bits than operands.
+bool direct_pays(const Workload& w, const Costs& costs, double fraction, std::size_t element_bytes, bool sums);
 
 /// Seconds of one of the small exchanges around our calls.
 double exchange_seconds(int ranks, const Link& link);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/array.h"
+#include "frame/frame.h"
 
 namespace laconic {
 
@@ -41,6 +42,12 @@ class Layout {
   std::vector<std::size_t> counts_;
   std::size_t segment_values_;
 };
+
+/// `values` rounded up to whole chunks, at least one.
+constexpr std::size_t whole_chunks(std::size_t values) {
+  const std::size_t chunks = values / frame::chunk_values + (values % frame::chunk_values != 0 ? 1 : 0);
+  return std::max<std::size_t>(chunks, 1) * frame::chunk_values;
+}
 
 /// Cuts `count` elements into `blocks` shares that differ as little as whole chunks allow (single elements where there
 /// are too few chunks for that).

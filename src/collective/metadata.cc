@@ -9,7 +9,7 @@
 namespace laconic {
 namespace {
 
-constexpr std::uint32_t version = 0x3343414cU;  // "LAC3": both ends speak the same record
+constexpr std::uint32_t version = 0x3443414cU;  // "LAC4": both ends speak the same record
 constexpr std::size_t text_room = 144;
 constexpr std::uint8_t flag_confirm = 1;
 constexpr std::uint8_t flag_in_place = 2;
@@ -25,7 +25,8 @@ struct Record {
   std::int32_t root = -1;
   std::uint8_t codec = 0, framework = 0, mode = 0;
   std::uint8_t least_segment_bits = 0, most_segment_bits = 0;  ///< of SegmentBytes
-  std::uint8_t unused[3] = {};
+  std::uint8_t unused = 0;
+  std::uint16_t threads = 1;
   double bound_value = 0;
   std::uint64_t count = 0, total = 0, layout = 0, segment_values = 0;
   double range_min = 0, range_max = 0;
@@ -63,6 +64,7 @@ Record pack(const Proposal& p) {
   r.plain_seconds = p.plain_seconds;
   r.compressed_seconds = p.compressed_seconds;
   r.root = p.root;
+  r.threads = static_cast<std::uint16_t>(std::clamp(p.threads, 1, 0xffff));
   r.count = p.count;
   r.total = p.total;
   r.layout = p.layout;
@@ -190,6 +192,7 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
   require_equal(all, rule);
   if (rule == CountRule::gather) require_totals(all);
   Agreement agreed;
+  agreed.threads = mine.threads;
   if (mine.root >= 0) agreed.layout = all[static_cast<std::size_t>(mine.root)].layout;
   agreed.plain_seconds = extreme_of(all, &Record::plain_seconds, keeps_ranks_together(mine.collective));
   agreed.compressed_seconds = extreme_of(all, &Record::compressed_seconds, true);
@@ -207,6 +210,7 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
     auto& [least, most] = agreed.segment_bytes;
     least = std::max(least, std::size_t{1} << (r.least_segment_bits & 63U));
     most = std::max(most, std::size_t{1} << (r.most_segment_bits & 63U));
+    agreed.threads = std::min<int>(agreed.threads, r.threads);
     if (r.segment_values == 0) continue;
     const bool first = agreed.segment_values == 0;
     agreed.segment_values = first ? r.segment_values : std::min(agreed.segment_values, r.segment_values);

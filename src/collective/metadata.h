@@ -39,6 +39,7 @@ struct Proposal {
   double fraction = 0;                   ///< of the bytes that a sample of the operand leaves; 0: no sample
   double plain_seconds = 0;              ///< measured by this rank before, see routing.h; 0: not
   double compressed_seconds = 0;         ///< the same
+  int threads = 1;                       ///< of the codec on this rank
   std::uint64_t segment_values = 0;      ///< wish; 0: none
   Memory::SegmentBytes segment_bytes{};  ///< of the memory of this rank's arrays; powers of two
   bool confirm = true;                   ///< wish
@@ -58,6 +59,7 @@ struct Agreement {
   double plain_seconds = 0;           ///< of the rank that came last, so that nobody's waiting counts; where ranks may
                                       ///< leave before others have come (rooted calls, scans): the slowest rank's
   double compressed_seconds = 0;      ///< of the rank that came last
+  int threads = 1;                    ///< the fewest of any rank's codec
   std::uint64_t segment_values = 0;   ///< smallest wish; 0: nobody had one
   Memory::SegmentBytes segment_bytes{};  ///< the largest that any rank has
   bool confirm = false;                  ///< somebody wishes it

@@ -31,11 +31,11 @@ enum class Framework : std::uint8_t {
 /// "automatic", "on-grid", "stepwise", "point-to-point"; "?" for a value that is no Framework.
 const char* name_of(Framework framework);
 
-/// Who talks to whom in an allreduce; in a reduce_scatter only whether it is direct; in a bcast, a reduce and an
-/// allgather only whether it is on two levels. The result does not depend on it.
+/// Who talks to whom in an allreduce; in a reduce_scatter (but for sums in steps) only whether it is direct; in a
+/// bcast, a reduce and an allgather only whether it is on two levels. The result does not depend on it.
 enum class Schedule : std::uint8_t {
   automatic = 0,           ///< by size, number of ranks, and who shares a node
-  ring = 1,                ///< fewest bytes, n - 1 steps twice
+  ring = 1,                ///< every rank sends as many bytes as any must, n - 1 steps twice
   recursive_doubling = 2,  ///< fewest steps, the whole data in each
   rabenseifner = 3,        ///< recursive halving, then doubling: a ring's bytes in few steps where n is a power of two
   two_level = 4,           ///< plain elements within a node, a ring of nodes

@@ -310,31 +310,36 @@ void Pipeline::take_plain(int peer, const Piece& piece, const MessagePtr& receiv
 void Pipeline::combine(int peer, const Piece& piece, MessagePtr received) {
   Slot& s = slot(piece);
   const MessagePtr arrived = received;
-  const std::string what = block_name(piece.block) + " from rank " + std::to_string(peer);
   if (piece.how == schedule::Combine::copy) {
     s.message = std::move(received);
     if (kernel_.reopens() && s.sends_left != 0) {
       const MessagePtr again = comm_.pool().take(capacity_);
+      const std::string what = block_name(piece.block) + " from rank " + std::to_string(peer);
       s.queued = s.delivered = guarded(
           what, [&] { comm_.pool().filled(again, kernel_.reopen(part(piece), s.message->bytes(), again->room())); });
       if (!s.delivered) return;
       s.message = again;
     }
   } else if (!program_.exclusive || s.sends_left != 0) {
-    s.waiting.push_back(std::move(received));
+    s.waiting.emplace_back(peer, std::move(received));
     const bool now = sums_.empty() || sums_[static_cast<std::size_t>(piece.block)][static_cast<std::size_t>(s.version)];
-    if (now && !add_waiting(piece, what)) return;
+    if (now && !add_waiting(piece)) return;
   }
   advance(peer, piece, program_.exclusive ? arrived : s.message);
 }
 
 /// False when the kernel threw.
-bool Pipeline::add_waiting(const Piece& piece, const std::string& what) {
+bool Pipeline::add_waiting(const Piece& piece) {
   Slot& s = slot(piece);
   MessagePtr sum = comm_.pool().take(capacity_);
   std::vector<frame::Bytes> received;
-  for (const MessagePtr& m : s.waiting) received.push_back(m->bytes());
+  std::string from;
+  for (const auto& [peer, message] : s.waiting) {
+    received.push_back(message->bytes());
+    from += (from.empty() ? "" : ", ") + std::to_string(peer);
+  }
   const auto held = s.message == nullptr ? std::nullopt : std::optional(s.message->bytes());
+  const std::string what = block_name(piece.block) + " from rank" + (received.size() > 1 ? "s " : " ") + from;
   const bool done =
       guarded(what, [&] { comm_.pool().filled(sum, kernel_.sum(part(piece), held, received, sum->room())); });
   s.waiting.clear();

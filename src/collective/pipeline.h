@@ -58,10 +58,10 @@ class Pipeline {
   };
   struct Slot {          ///< what this rank holds of one segment of one block
     MessagePtr message;  ///< null: only the operand in the caller's memory, or nothing, or nothing any more
-    std::vector<MessagePtr> waiting{};  ///< came after it, to be added to it
-    int version = 0;                    ///< receives that went into it, or wait
-    int sends_left = 0;                 ///< of the message
-    bool queued = false;                ///< for delivery
+    std::vector<std::pair<int, MessagePtr>> waiting{};  ///< came after it, from these peers; to be added to it
+    int version = 0;                                    ///< receives that went into it, or wait
+    int sends_left = 0;                                 ///< of the message
+    bool queued = false;                                ///< for delivery
     bool delivered = false;
   };
   struct Posted {
@@ -95,7 +95,7 @@ class Pipeline {
   void open(const Envelope& envelope, const MessagePtr& received);
   void take_plain(int peer, const Piece& piece, const MessagePtr& received);
   void combine(int peer, const Piece& piece, MessagePtr received);
-  bool add_waiting(const Piece& piece, const std::string& what);
+  bool add_waiting(const Piece& piece);
   void advance(int peer, const Piece& piece, MessagePtr result);
   MessagePtr encoded(const Part& part);
   void flush_all();

@@ -154,6 +154,7 @@ std::optional<Report> PlainWay::if_cheaper(const Agreement& agreed) {
     return std::nullopt;
   }
   calibrate();
+  workload_.threads = agreed.threads;
   Estimates e = estimates(agreed.fraction);
   e.plain_measured = agreed.plain_seconds;
   e.compressed_measured = agreed.compressed_seconds;
@@ -176,7 +177,9 @@ void PlainWay::calibrate() {
 Report PlainWay::run() {
   const auto start = std::chrono::steady_clock::now();
   try {
-    make_(run_, *comm_.plain());
+    PlainCollectives& library = *comm_.plain();
+    comm_.memory().before_plain(library);
+    make_(run_, library);
   } catch (const Error&) {
     comm_.mark_unusable();
     throw;

@@ -35,7 +35,9 @@ bool by_shortcut(bool sound, const CallShape& shape, Communicator& comm, const O
   const bool timed = known->is_to_be_timed();
   const auto start = timed ? Clock::now() : Clock::time_point{};
   try {
-    run(*comm.plain());
+    PlainCollectives& library = *comm.plain();
+    comm.memory().before_plain(library);
+    run(library);
   } catch (const Error&) {
     comm.mark_unusable();
     throw;

@@ -51,13 +51,13 @@ class Beside {
 /// Libraries do not agree about a result within the operand but not at its front.
 bool plain_needs_room(ConstArray send, ConstArray recv) { return recv.data != send.data && overlap(recv, send); }
 
-/// Sums in steps have a budget for those of a ring.
-Schedule schedule_for(ConstArray send, const Agreement& agreed, const Budget& budget, Communicator& comm,
-                      const Options& options) {
+/// Sums in steps have a budget for those of a ring. `share`: the most bytes of any rank.
+Schedule schedule_for(ConstArray send, std::size_t share, Op op, const Agreement& agreed, const Budget& budget,
+                      Communicator& comm, const Options& options) {
   if (budget.route == Route::stepwise) return Schedule::ring;
   if (options.schedule != Schedule::automatic) return options.schedule;
-  const auto pays = direct_pays(Collective::reduce_scatter, send, agreed.fraction, options.threads, comm);
-  return choose_reduce_scatter(comm.size(), pays);
+  const auto direct = model_of_direct(Collective::reduce_scatter, op, send, agreed, comm);
+  return choose_reduce_scatter(schedule::Nodes(comm.transport().nodes()), send.bytes(), share, direct);
 }
 
 // In place: the ring finishes with the rank's own block, segment by segment, so what a decoded segment is written over
@@ -66,9 +66,10 @@ Schedule schedule_for(ConstArray send, const Agreement& agreed, const Budget& bu
 // it. The first slab of a direct exchange is written when others have yet to be encoded: only to the own block's place.
 std::optional<Failure> on_grid(ConstArray send, MutArray recv, const std::vector<std::size_t>& shares, Op op,
                                const Agreement& agreed, const Budget& budget, Communicator& comm, Call& call) {
-  const bool direct = schedule_for(send, agreed, budget, comm, call.options()) == Schedule::direct;
-  const std::size_t wished = agreed.segment_values * size_of(send.dtype);
-  const int slabs = direct ? choose_direct_slabs(send.bytes(), comm.size(), wished) : 1;
+  const std::size_t longest = *std::ranges::max_element(shares) * size_of(send.dtype);
+  const bool direct = schedule_for(send, longest, op, agreed, budget, comm, call.options()) == Schedule::direct;
+  const std::size_t wished = Call::wished_segment_bytes(agreed, send);
+  const int slabs = direct ? choose_direct_slabs(longest, comm.size(), wished) : 1;
   const auto blocks_each = static_cast<std::size_t>(slabs);
   std::vector<std::size_t> blocks;  // owner after owner
   for (const std::size_t share : shares) {
@@ -87,7 +88,7 @@ std::optional<Failure> on_grid(ConstArray send, MutArray recv, const std::vector
   const auto program = direct ? schedule::direct::reduce_scatter(comm.size(), comm.rank(), slabs)
                               : schedule::ring::reduce_scatter(comm.size(), comm.rank());
   auto failure = Pipeline(comm, program, layout, *kernel, call.report()).run();
-  beside.finish();
+  if (!failure) beside.finish();
   return failure;
 }
 

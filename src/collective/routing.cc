@@ -7,6 +7,7 @@
 #include "collective/calibration.h"
 #include "collective/communicator.h"
 #include "collective/layout.h"
+#include "collective/metadata.h"
 #include "collective/sample.h"
 #include "core/config.h"
 #include "frame/frame.h"
@@ -109,10 +110,11 @@ double plain_estimate(Collective collective, std::uint64_t bytes, Communicator& 
   return plain_seconds({.collective = collective, .bytes = bytes, .ranks = comm.size()}, comm.routing().costs().link);
 }
 
-std::optional<bool> direct_pays(Collective collective, ConstArray x, double fraction, int threads, Communicator& comm) {
-  if (!comm.routing().calibrated() || fraction >= 1) return std::nullopt;
-  const Workload w{.collective = collective, .bytes = x.bytes(), .ranks = comm.size(), .threads = threads};
-  return direct_pays(w, comm.routing().costs(), fraction, size_of(x.dtype));
+std::optional<bool> model_of_direct(Collective collective, Op op, ConstArray x, const Agreement& agreed,
+                                    Communicator& comm) {
+  if (!comm.routing().calibrated() || agreed.fraction >= 1) return std::nullopt;
+  const Workload w{.collective = collective, .bytes = x.bytes(), .ranks = comm.size(), .threads = agreed.threads};
+  return direct_pays(w, comm.routing().costs(), agreed.fraction, size_of(x.dtype), !is_extreme(op));
 }
 
 double sample_fraction(Memory& memory, ConstArray x, double bound, double max_abs) {

@@ -20,6 +20,7 @@
 namespace laconic {
 
 class Communicator;
+struct Agreement;
 
 /// Calls that are expected to take the same time.
 struct CallKind {
@@ -102,9 +103,10 @@ class Routing {
 /// Workload has them.
 double plain_estimate(Collective collective, std::uint64_t bytes, Communicator& comm);
 
-/// Whether the model expects a direct exchange of x to be faster than a ring. Nothing where it knows too little: links
-/// that have not been measured, or no sample of the data (`fraction` is 1).
-std::optional<bool> direct_pays(Collective collective, ConstArray x, double fraction, int threads, Communicator& comm);
+/// Whether the model expects a direct exchange of x to be faster than a ring; the same on all ranks. Nothing where it
+/// knows too little: links that have not been measured, or no sample of the data.
+std::optional<bool> model_of_direct(Collective collective, Op op, ConstArray x, const Agreement& agreed,
+                                    Communicator& comm);
 
 /// The share of bytes that remains of some chunks spread over x (in `memory`), encoded within `bound` (absolute; 0:
 /// losslessly); 1 for an empty array.

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "gpu/codec.h"
+#include "gpu/plan.h"
 
 namespace laconic::gpu {
 
@@ -41,8 +42,7 @@ class PinnedBuffer {
 /// One thread at a time.
 class Buffers {
  public:
-  static constexpr int most_operands = 8;                 // of a sum
-  static constexpr int most_frames = most_operands + 1;   // and its result
+  static constexpr int most_frames = most_operands + 1;   // of a sum, and its result
   static constexpr int most_reports = 1 + most_operands;  // a sum's, and its operands' checksums
 
   Buffers();

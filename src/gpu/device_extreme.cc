@@ -20,12 +20,11 @@ constexpr int frame_of_sum = 3;
 
 DeviceExtremeKernel::DeviceExtremeKernel(Op op, Memory& memory, Buffers& buffers, std::vector<ConstArray> operands,
                                          std::vector<MutArray> results, const Grid& grid, int threads)
-    : DeviceKernel(Work::movement, memory, buffers, std::move(operands), std::move(results), grid, 1, threads), op_(op) {
-}
+    : DeviceKernel(Work::movement, memory, buffers, std::move(operands), std::move(results), grid, 1, threads),
+      op_(op) {}
 
 Workspace DeviceExtremeKernel::begin_with(std::size_t count) {
-  return begin(
-      std::max({encode_workspace(count), decode_workspace(count), sum_workspace(grid_.dtype, count, 2)}));
+  return begin(std::max({encode_workspace(count), decode_workspace(count), sum_workspace(grid_.dtype, count, 2)}));
 }
 
 MutArray DeviceExtremeKernel::room(DeviceBuffer& buffer, std::size_t count) const {

@@ -58,6 +58,7 @@ bool DeviceKernel::finished(std::span<const frame::Bytes> messages) {
   for (int i = 1; i < reports_; ++i) corrupt = corrupt || reports[static_cast<std::size_t>(i)].faults != 0;
   if (corrupt) {
     for (const frame::Bytes message : messages) frame::check(message);  // says what is wrong with it
+    if (messages.empty()) throw Error(Code::internal, "gpu: this rank's own elements could not be coded");
     throw Error(Code::corrupt, "a frame whose chunks are not what they should be");
   }
   if (has(reports[0].faults, Fault::too_small)) throw Error(Code::internal, "gpu: a frame outgrew its capacity");
@@ -83,7 +84,7 @@ std::size_t DeviceKernel::encode(const Part& part, frame::MutBytes out) {
 std::size_t DeviceKernel::sum_of(std::optional<ConstArray> x, std::span<const frame::Bytes> messages, std::size_t count,
                                  frame::MutBytes out) {
   const Workspace work = begin(sum_workspace(grid_.dtype, count, messages.size() + (x ? 1 : 0)));
-  std::array<FrameIn, Buffers::most_operands> in{};
+  std::array<FrameIn, most_operands> in{};
   for (std::size_t i = 0; i < messages.size(); ++i) in[i] = bring(static_cast<int>(i), messages[i], count, work);
   const auto frames = std::span(in).first(messages.size());
   if (x) {
@@ -97,18 +98,11 @@ std::size_t DeviceKernel::sum_of(std::optional<ConstArray> x, std::span<const fr
 /// One after the other.
 std::size_t DeviceKernel::sum_on_host(std::optional<ConstArray> x, std::span<const frame::Bytes> messages,
                                       frame::MutBytes out) {
-  std::vector<std::uint8_t> held;
-  frame::Bytes so_far = messages[0];
-  std::size_t size = 0;
-  if (x) {
-    size = frame::encode_add(HostOperand(memory_, *x).get(), messages[0], out, threads_);
-    held.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(size));
-    so_far = held;
-  }
+  std::vector<std::uint8_t> held(messages[0].begin(), messages[0].end());
+  std::size_t size = x ? frame::encode_add(HostOperand(memory_, *x).get(), held, out, threads_) : 0;
   for (const frame::Bytes message : messages.subspan(1)) {
-    size = frame::add(so_far, message, out, threads_);
-    held.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(size));
-    so_far = held;
+    if (size != 0) held.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(size));
+    size = frame::add(held, message, out, threads_);
   }
   return size;
 }

@@ -170,7 +170,7 @@ PlainCollectives* DeviceMemory::plain(Transport& transport) {
   PlainCollectives* const library = transport.plain();
   if (library == nullptr) return nullptr;
   if (library->takes_device_arrays()) {
-    if (!library->work_on(stream())) buffers_.finish();
+    library->work_on(stream());
     return library;
   }
   if (staged_ == nullptr || staged_over_ != library) {
@@ -178,6 +178,10 @@ PlainCollectives* DeviceMemory::plain(Transport& transport) {
     staged_over_ = library;
   }
   return staged_.get();
+}
+
+void DeviceMemory::before_plain(const PlainCollectives& library) {
+  if (library.takes_device_arrays() && !library.knows_streams()) buffers_.finish();
 }
 
 Memory::SegmentBytes DeviceMemory::segment_bytes() const { return segment_bytes_on_device; }
@@ -195,11 +199,15 @@ cudaPointerAttributes attributes_of(const void* p) {
 
 }  // namespace
 
-bool is_capturing(Stream stream) noexcept {
+bool is_capturing(Stream stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  if (cudaStreamIsCapturing(stream, &status) == cudaSuccess) return status != cudaStreamCaptureStatusNone;
-  static_cast<void>(cudaGetLastError());
-  return false;
+  const cudaError_t e = cudaStreamIsCapturing(stream, &status);
+  if (e == cudaErrorStreamCaptureImplicit) {  // the legacy stream, while one is captured that waits for it
+    static_cast<void>(cudaGetLastError());
+    return true;
+  }
+  check_cuda(e, "cudaStreamIsCapturing");
+  return status != cudaStreamCaptureStatusNone;
 }
 
 bool is_device_pointer(const void* p) {

@@ -7,7 +7,7 @@
 //
 // Messages lie in the host's memory, pinned as far as they are usually long: only compressed bytes cross PCIe, and any
 // transport can carry them, one that knows nothing of GPUs too. f32, f64, f16 and bf16 are coded by the device where
-// data moves or is summed on the grid; the rest (integers, minimum and maximum, exact sums, other codecs) is copied and
+// data moves or is summed on the grid; the rest (integers, exact sums, other codecs) is copied and
 // done by the host's code.
 #pragma once
 
@@ -25,8 +25,8 @@ namespace laconic::gpu {
 /// Whether the pointer is one to device (or managed) memory.
 bool is_device_pointer(const void* p);
 
-/// Whether the stream is being captured into a graph; false for what is no stream.
-bool is_capturing(Stream stream) noexcept;
+/// Whether the stream is being captured into a graph, or work on it would be.
+bool is_capturing(Stream stream);
 
 /// Of the device that is current where it is made; it must be current in every call.
 class DeviceMemory final : public Memory {
@@ -55,6 +55,7 @@ class DeviceMemory final : public Memory {
   std::unique_ptr<Kernel> reduction(Op op, std::vector<ConstArray> operands, std::vector<MutArray> results,
                                     const Budget& budget, int summands, int threads) override;
   PlainCollectives* plain(Transport& transport) override;
+  void before_plain(const PlainCollectives& library) override;
   [[nodiscard]] SegmentBytes segment_bytes() const override;
 
  private:

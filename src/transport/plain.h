@@ -45,9 +45,11 @@ class PlainCollectives {
   [[nodiscard]] virtual bool has_scan() const { return true; }
   /// Whether arrays may lie in the memory of a GPU; see work_on().
   [[nodiscard]] virtual bool takes_device_arrays() const { return false; }
-  /// From now on arrays on a GPU are read when `stream` (a cudaStream_t) comes to it. False: the library knows nothing
-  /// of streams, so what is on the stream must be done before a call. Results are there when a call returns.
-  virtual bool work_on(CUstream_st* /*stream*/) { return false; }
+  /// Whether arrays on a GPU are read when the stream of work_on() comes to it; if not, they must be there when a call
+  /// begins. Results are there when it returns.
+  [[nodiscard]] virtual bool knows_streams() const { return false; }
+  /// stream: a cudaStream_t.
+  virtual void work_on(CUstream_st* /*stream*/) {}
   /// The most elements that an array of all ranks' parts may have, gaps included, where parts differ; what has one
   /// count everywhere and does not fit goes in pieces.
   [[nodiscard]] virtual std::size_t most_elements() const = 0;

@@ -10,6 +10,7 @@
 #include "collective/allgather.h"
 #include "collective/allreduce.h"
 #include "collective/fields.h"
+#include "collective/metadata.h"
 #include "collective/reduce_scatter.h"
 #include "collective/world.h"
 #include "core/error.h"
@@ -135,6 +136,20 @@ TEST(Agreement, SegmentsAndConfirmMayDiffer) {
     return std::pair(sum, report);
   });
   world::expect_same_everywhere(run);
+}
+
+// What all go by where each has a number of its own.
+TEST(Agreement, KnowsTheFewestThreadsAndTheShortestSegments) {
+  run_ranks(3, [](Transport& t) {
+    Communicator comm(t);
+    Proposal p;
+    p.threads = 7 - t.rank();
+    p.segment_values = static_cast<std::size_t>(3 - t.rank()) % 3 * 4096;
+    Report report;
+    const Agreement agreed = agree(comm, p, CountRule::equal, report);
+    EXPECT_EQ(agreed.threads, 5);
+    EXPECT_EQ(agreed.segment_values, 4096U);
+  });
 }
 
 TEST(Agreement, OverlapThatIsNotInPlace) {

@@ -26,19 +26,20 @@ constexpr int ranks = 4;
 constexpr int culprit = 1;
 constexpr std::size_t count = 60000;
 
-Options with(const char* bound) {
+Options with(const char* bound, Schedule schedule = Schedule::automatic) {
   Options o;
   o.bound = Bound::parse(bound);
   o.segment_values = 4096;
+  o.schedule = schedule;
   return o;
 }
 
 using Action = std::function<void(Communicator&)>;
 
-void reduce(Communicator& comm, const char* bound) {
+void reduce(Communicator& comm, const char* bound, Schedule schedule = Schedule::automatic) {
   const auto x = make<float>("smooth", count, comm.rank());
   std::vector<float> sum(count);
-  allreduce(view(x), view(sum), Op::sum, comm, with(bound));
+  allreduce(view(x), view(sum), Op::sum, comm, with(bound, schedule));
 }
 
 void reduce_by_szx(Communicator& comm, Framework framework) {
@@ -115,7 +116,9 @@ TEST(Failure, AFlippedBitAnywhereIsNoticedByAllOnTheGrid) {
   for (const std::uint64_t nth : {0U, 3U, 9U, 20U}) {
     for (const std::uint64_t bit : {0U, 70U, 400U, 3001U, 9999U}) {
       SCOPED_TRACE("message " + std::to_string(nth) + ", bit " + std::to_string(bit));
-      expect_noticed([](Communicator& c) { reduce(c, "1e-3"); }, flip_bit(nth, bit));
+      for (const Schedule s : {Schedule::automatic, Schedule::direct}) {
+        expect_noticed([s](Communicator& c) { reduce(c, "1e-3", s); }, flip_bit(nth, bit));
+      }
     }
   }
 }

@@ -48,9 +48,10 @@ TEST(Cost, DirectExchangePaysWhereTheWireIsWhatTakesTime) {
   for (const Collective c : {Collective::allreduce, Collective::reduce_scatter}) {
     for (const int ranks : {3, 4, 8, 16}) {
       const Workload w{c, 64 * mib, ranks, 1};
-      EXPECT_TRUE(direct_pays(w, {{60e-6, 20e6}, codec}, 0.1, 4)) << name_of(c) << ", " << ranks;
-      EXPECT_FALSE(direct_pays(w, {{2e-6, 40e9}, codec}, 0.1, 4)) << name_of(c) << ", " << ranks;
-      EXPECT_TRUE(direct_pays({c, 4096, ranks, 1}, {gigabit, codec}, 0.1, 4));
+      EXPECT_TRUE(direct_pays(w, {{60e-6, 20e6}, codec}, 0.1, 4, true)) << name_of(c) << ", " << ranks;
+      EXPECT_FALSE(direct_pays(w, {{2e-6, 40e9}, codec}, 0.1, 4, true)) << name_of(c) << ", " << ranks;
+      EXPECT_FALSE(direct_pays(w, {{0, 20e6}, codec}, 0.1, 4, false)) << "extremes have no more bits";
+      EXPECT_TRUE(direct_pays({c, 4096, ranks, 1}, {gigabit, codec}, 0.1, 4, false));
     }
   }
 }

@@ -355,9 +355,14 @@ TEST_F(Device, PinnedMemoryOfTheHostIsReached) {
 }
 
 TEST_F(Device, DamagedMessagesAreErrorsEverywhere) {
-  for (const std::uint64_t bit : {5U, 400U, 90001U}) {
+  for (const auto& [bit, schedule] : {std::pair{5U, Schedule::ring},
+                                      {400U, Schedule::direct},
+                                      {90001U, Schedule::ring},
+                                      {90001U, Schedule::direct}}) {
     int failed = 0;
     std::mutex mutex;
+    Options o = with("1e-3");
+    o.schedule = schedule;
     run_ranks(
         3,
         [&](Transport& t) {
@@ -365,9 +370,11 @@ TEST_F(Device, DamagedMessagesAreErrorsEverywhere) {
           Rank r(*faulty, true);
           const MutArray x = r.place(field(DType::f32, "noise", count, r.rank()), DType::f32);
           try {
-            allreduce(x, x, Op::sum, r.comm(), with("1e-3"));
+            allreduce(x, x, Op::sum, r.comm(), o);
           } catch (const Error& e) {
             EXPECT_EQ(e.code(), Code::corrupt) << e.what();
+            const std::string from = o.schedule == Schedule::direct ? "from ranks" : "from rank ";
+            EXPECT_NE(std::string(e.what()).find(from), std::string::npos) << e.what();
             const std::lock_guard lock(mutex);
             ++failed;
           }

@@ -83,7 +83,12 @@ const Rule* NcclRuntime::rule_for(const gpu::NcclCall& call, ncclComm_t comm, cu
                             .bytes = gpu::bytes_of(call, ranks),
                             .ranks = ranks};
   const Rule* const rule = preload::rule_for(situation, policy_, config_, "NCCL", tally_);
-  if (rule == nullptr || !gpu::is_capturing(stream)) return rule;
+  try {
+    if (rule == nullptr || !gpu::is_capturing(stream)) return rule;
+  } catch (const Error&) {
+    pass("its stream is none");
+    return nullptr;
+  }
   pass("the stream is being captured into a graph");
   return nullptr;
 }
@@ -127,7 +132,8 @@ void NcclRuntime::abandon(ncclComm_t comm) {
 }
 
 void NcclRuntime::report() const {
-  if (first_rank_ <= 0) write_report(tally_, 0, config_, ".nccl");  // beside that of the drop-in library for MPI
+  if (first_rank_ <= 0)
+    write_report(tally_, 0, config_, ", NCCL", ".nccl");  // beside that of the drop-in library for MPI
 }
 
 }  // namespace laconic::preload

@@ -89,10 +89,8 @@ class Plain final : public PlainCollectives {
  public:
   explicit Plain(Rounds& rounds) : rounds_(rounds), link_(rounds.data_link()) {}
   [[nodiscard]] bool takes_device_arrays() const override { return true; }
-  bool work_on(cudaStream_t stream) override {
-    stream_ = stream;
-    return true;
-  }
+  [[nodiscard]] bool knows_streams() const override { return true; }
+  void work_on(cudaStream_t stream) override { stream_ = stream; }
 
   [[nodiscard]] bool reduces(DType dtype, Op op) const override {
     return type_of(dtype) != ncclNumTypes && operation(op) != ncclNumOps && op != Op::average;
