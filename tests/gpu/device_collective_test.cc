@@ -355,14 +355,14 @@ TEST_F(Device, PinnedMemoryOfTheHostIsReached) {
 }
 
 TEST_F(Device, DamagedMessagesAreErrorsEverywhere) {
-  for (const auto& [bit, schedule] : {std::pair{5U, Schedule::ring},
-                                      {400U, Schedule::direct},
-                                      {90001U, Schedule::ring},
-                                      {90001U, Schedule::direct}}) {
+  const std::pair<std::uint64_t, Schedule> cases[] = {
+      {5, Schedule::ring}, {400, Schedule::direct}, {90001, Schedule::ring}, {90001, Schedule::direct}};
+  for (const auto& damage : cases) {
+    const std::uint64_t bit = damage.first;
     int failed = 0;
     std::mutex mutex;
     Options o = with("1e-3");
-    o.schedule = schedule;
+    o.schedule = damage.second;
     run_ranks(
         3,
         [&](Transport& t) {
