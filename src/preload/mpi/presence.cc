@@ -45,14 +45,18 @@ std::string key_of(const std::string& what) {
   return "laconic-" + what;
 }
 
-/// What goes wrong here is an answer, not the end of the program.
+/// What goes wrong here is an answer, not the end of the program. By a handler of our own, since Intel MPI's library of
+/// the standard ABI (2021.18) takes MPI_ERRORS_RETURN for MPI_ERRORS_ARE_FATAL. MPICH 5 returns MPI_SUCCESS after one.
 class ErrorsReturn {
  public:
   ErrorsReturn() {
+    MPI_Errhandler noting = MPI_ERRHANDLER_NULL;
+    PMPI_Comm_create_errhandler(note, &noting);
     for (std::size_t i = 0; i < 2; ++i) {
       PMPI_Comm_get_errhandler(comms_[i], &before_[i]);
-      PMPI_Comm_set_errhandler(comms_[i], MPI_ERRORS_RETURN);
+      PMPI_Comm_set_errhandler(comms_[i], noting);
     }
+    PMPI_Errhandler_free(&noting);
   }
   ErrorsReturn(const ErrorsReturn&) = delete;
   ErrorsReturn& operator=(const ErrorsReturn&) = delete;
@@ -63,13 +67,24 @@ class ErrorsReturn {
     }
   }
 
+  /// Whether a call of MPI succeeds.
+  template <typename Call>
+  static bool succeeds(Call&& call) {
+    noted_ = false;
+    return call() == MPI_SUCCESS && !noted_;
+  }
+
  private:
+  static void note(MPI_Comm* /*comm*/, int* /*error*/, ...) { noted_ = true; }
+
+  static inline bool noted_ = false;  // MPI_Init is for one thread
   MPI_Comm comms_[2] = {MPI_COMM_WORLD, MPI_COMM_SELF};
   MPI_Errhandler before_[2] = {MPI_ERRHANDLER_NULL, MPI_ERRHANDLER_NULL};
 };
 
 bool publish(const std::string& what, std::string_view text) {
-  return PMPI_Publish_name(key_of(what).c_str(), MPI_INFO_NULL, encoded(text).c_str()) == MPI_SUCCESS;
+  const std::string key = key_of(what), value = encoded(text);
+  return ErrorsReturn::succeeds([&] { return PMPI_Publish_name(key.c_str(), MPI_INFO_NULL, value.c_str()); });
 }
 
 /// Nothing: nobody has published it in time.
@@ -77,7 +92,7 @@ std::optional<std::string> look_up(const std::string& what, const Deadline& dead
   const std::string key = key_of(what);
   std::vector<char> text(MPI_MAX_PORT_NAME + 1);
   std::chrono::milliseconds nap{1};
-  while (PMPI_Lookup_name(key.c_str(), MPI_INFO_NULL, text.data()) != MPI_SUCCESS) {
+  while (!ErrorsReturn::succeeds([&] { return PMPI_Lookup_name(key.c_str(), MPI_INFO_NULL, text.data()); })) {
     if (deadline.passed()) return std::nullopt;
     std::this_thread::sleep_for(nap);
     nap = std::min(nap * 2, std::chrono::milliseconds{50});
