@@ -53,8 +53,8 @@ typedef enum laconic_op LACONIC_ENUM_BASE {
   LACONIC_MAX = 4
 } laconic_op;
 
-/* Who talks to whom in an allreduce within a bound; in a bcast, a reduce and an allgather only whether it is on two
- * levels. The result does not depend on it. */
+/* Who talks to whom in an allreduce within a bound; in a reduce_scatter only whether it is direct; in a bcast, a reduce
+ * and an allgather only whether it is on two levels. The result does not depend on it. */
 typedef enum laconic_schedule LACONIC_ENUM_BASE {
   LACONIC_AUTOMATIC = 0, /* by size, number of ranks, and who shares a node */
   LACONIC_RING = 1,

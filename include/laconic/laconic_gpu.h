@@ -1,4 +1,4 @@
-/* Arrays in the memory of a GPU. Link liblaconic_device and liblaconic_gpu too. See docs/guide.md.
+/* Arrays in the memory of a GPU. In all libraries that were built with CUDA. See docs/guide.md.
  *
  *   laconic_comm_use_device(comm, stream);
  *   laconic_allreduce(LACONIC_IN_PLACE, gradients, n, LACONIC_F32, LACONIC_AVERAGE, comm, &options);

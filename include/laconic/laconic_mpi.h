@@ -1,5 +1,5 @@
 /* Laconic communicators over MPI. Apart from laconic.h, so that only those who need it include mpi.h. Link
- * liblaconic_openmpi or liblaconic_mpich, whichever MPI the program uses. */
+ * liblaconic-openmpi or liblaconic-mpich, whichever MPI the program uses. */
 #ifndef LACONIC_LACONIC_MPI_H
 #define LACONIC_LACONIC_MPI_H
 

@@ -1,5 +1,5 @@
 /* Laconic over NCCL: on arrays in the memory of GPUs, between ranks of a communicator of the program's. Link
- * liblaconic_nccl_calls, liblaconic_nccl, liblaconic_device and liblaconic_gpu. See docs/guide.md.
+ * liblaconic-over-nccl. See docs/guide.md.
  *
  *   laconic_nccl_allreduce(gradients, gradients, n, ncclFloat32, ncclAvg, comm, stream, &options);
  */

@@ -43,9 +43,9 @@ class Layout {
   std::size_t segment_values_;
 };
 
-/// `values` rounded up to whole chunks, at least one.
+/// `values` rounded up to whole chunks, at least one. What no array can have is as good as its largest.
 constexpr std::size_t whole_chunks(std::size_t values) {
-  const std::size_t chunks = values / frame::chunk_values + (values % frame::chunk_values != 0 ? 1 : 0);
+  const std::size_t chunks = (std::min(values, std::size_t{1} << 60) + frame::chunk_values - 1) / frame::chunk_values;
   return std::max<std::size_t>(chunks, 1) * frame::chunk_values;
 }
 

@@ -192,7 +192,7 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
   require_equal(all, rule);
   if (rule == CountRule::gather) require_totals(all);
   Agreement agreed;
-  agreed.threads = mine.threads;
+  agreed.threads = all.front().threads;
   if (mine.root >= 0) agreed.layout = all[static_cast<std::size_t>(mine.root)].layout;
   agreed.plain_seconds = extreme_of(all, &Record::plain_seconds, keeps_ranks_together(mine.collective));
   agreed.compressed_seconds = extreme_of(all, &Record::compressed_seconds, true);

@@ -25,7 +25,8 @@ namespace laconic::gpu {
 /// Whether the pointer is one to device (or managed) memory.
 bool is_device_pointer(const void* p);
 
-/// Whether the stream is being captured into a graph, or work on it would be.
+/// Whether the stream is being captured into a graph, or work on it would break a capture. Throws Error for what is no
+/// stream.
 bool is_capturing(Stream stream);
 
 /// Of the device that is current where it is made; it must be current in every call.

@@ -22,10 +22,10 @@ const Rule* rule_for(const Situation& call, const Policy& policy, const Config& 
   return rule;
 }
 
-void write_report(const Tally& tally, int ranks, const Config& config, const std::string& of,
+void write_report(const Tally& tally, int ranks, const Config& config, const std::string& library,
                   const std::string& suffix) {
   const std::string about = (config.bound ? "bound " + config.bound->to_string() : std::string("no bound")) +
-                            (config.policy.empty() ? "" : ", policy " + config.policy) + of;
+                            (config.policy.empty() ? "" : ", policy " + config.policy) + library;
   if (config.report == "summary") {
     std::fputs(tally.to_text(ranks, about).c_str(), stderr);
     return;

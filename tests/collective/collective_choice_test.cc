@@ -59,6 +59,8 @@ TEST(Choice, WishesAreRoundedUpToChunks) {
   EXPECT_EQ(whole_chunks(1), 2048U);
   EXPECT_EQ(whole_chunks(2048), 2048U);
   EXPECT_EQ(whole_chunks(2049), 4096U);
+  EXPECT_EQ(Layout({5000}, whole_chunks(~std::size_t{0})).segments(0), 1U);
+  EXPECT_EQ(Layout({5000}, whole_chunks(~std::size_t{0} - 4095)).segments(0), 1U);
 }
 
 }  // namespace

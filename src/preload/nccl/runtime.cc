@@ -85,8 +85,8 @@ const Rule* NcclRuntime::rule_for(const gpu::NcclCall& call, ncclComm_t comm, cu
   const Rule* const rule = preload::rule_for(situation, policy_, config_, "NCCL", tally_);
   try {
     if (rule == nullptr || !gpu::is_capturing(stream)) return rule;
-  } catch (const Error&) {
-    pass("its stream is none");
+  } catch (const Error& e) {
+    pass(std::string("its stream: ") + e.what());
     return nullptr;
   }
   pass("the stream is being captured into a graph");
