@@ -27,15 +27,13 @@ Schedule schedule_for(Schedule wish, const Budget& budget, const schedule::Nodes
 }
 
 /// One block where everything goes in every step, else at least one for each rank.
-schedule::Program program_for(Schedule schedule, const schedule::Nodes& nodes, int rank, std::size_t bytes,
-                              std::size_t segment_bytes) {
+schedule::Program program_for(Schedule schedule, const schedule::Nodes& nodes, int rank, std::size_t bytes) {
   if (schedule == Schedule::recursive_doubling) return schedule::doubling::allreduce(nodes.ranks(), rank);
   if (schedule == Schedule::rabenseifner) return schedule::halving::allreduce(nodes.ranks(), rank);
   if (schedule == Schedule::ring) return schedule::ring::allreduce(nodes.ranks(), rank);
   if (schedule == Schedule::direct) {
-    return schedule::direct::allreduce(
-        nodes.ranks(), rank,
-        choose_direct_slabs(bytes / static_cast<std::size_t>(nodes.ranks()), nodes.ranks(), segment_bytes));
+    const int slabs = choose_direct_slabs(bytes / static_cast<std::size_t>(nodes.ranks()), nodes.ranks());
+    return schedule::direct::allreduce(nodes.ranks(), rank, slabs);
   }
   const int slabs = choose_slabs(bytes, nodes.most() * nodes.count());
   return schedule::two_level::allreduce(nodes, rank, slabs, schedule::ring::allreduce);
@@ -46,8 +44,7 @@ std::optional<Failure> on_grid(ConstArray send, MutArray recv, Op op, const Agre
   const schedule::Nodes nodes(comm.transport().nodes());
   const auto direct = model_of_direct(Collective::allreduce, op, send, agreed, comm);
   const Schedule schedule = schedule_for(call.options().schedule, budget, nodes, send.bytes(), direct);
-  const auto program =
-      program_for(schedule, nodes, comm.rank(), send.bytes(), Call::wished_segment_bytes(agreed, send));
+  const auto program = program_for(schedule, nodes, comm.rank(), send.bytes());
   const auto shares = even_shares(send.count, program.blocks);
   // Slabs make blocks small, so that more of them are under way; that is no reason for smaller messages.
   const auto cut = schedule == Schedule::two_level ? even_shares(send.count, comm.size()) : shares;

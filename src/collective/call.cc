@@ -283,12 +283,6 @@ std::size_t Call::segment_values(const Agreement& agreed, DType dtype, const std
   return whole_chunks(wish);
 }
 
-std::size_t Call::wished_segment_bytes(const Agreement& agreed, ConstArray x) {
-  return agreed.segment_values == 0
-             ? 0
-             : whole_chunks(std::min<std::size_t>(agreed.segment_values, x.count)) * size_of(x.dtype);
-}
-
 void refuse(Collective collective, Communicator& comm, const Error& why) {
   Call call(collective, comm, {});
   call.check([&] { throw why; });

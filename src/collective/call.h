@@ -72,8 +72,6 @@ class Call {
   /// Elements of a segment, whole chunks: what was agreed, or what suits blocks of these numbers of elements.
   [[nodiscard]] std::size_t segment_values(const Agreement& agreed, DType dtype,
                                            const std::vector<std::size_t>& blocks) const;
-  /// Of a segment of x, where somebody wished for a size of them; else 0.
-  [[nodiscard]] static std::size_t wished_segment_bytes(const Agreement& agreed, ConstArray x);
 
   /// The exchange after the data; throws what any rank has to say. Then closes the books, and verifies.
   Report finish(const std::optional<Failure>& failure);

@@ -29,7 +29,6 @@ constexpr std::size_t most_slab_block = std::size_t{1} << 20;
 
 // What a slab does not overlap with its neighbours is little in so much; memory for all of its messages is little, too.
 constexpr std::size_t most_direct_slab = std::size_t{64} << 20;
-constexpr std::size_t enough_segments = 16;  // of each block
 
 // Plain elements must be copied from rank to rank, which costs more than to encode, add and decode them. Two levels pay
 // where one would send the data over a node's link this many times (measured at 200 Mb/s and 1 Gb/s).
@@ -64,11 +63,9 @@ int choose_slabs(std::size_t bytes, int shares) {
   return static_cast<int>(std::max({std::size_t{1}, for_overlap, share / most_slab_block}));
 }
 
-int choose_direct_slabs(std::size_t share, int ranks, std::size_t segment_bytes) {
-  const auto n = static_cast<std::size_t>(ranks);
-  const std::size_t wish = enough_segments * std::min(segment_bytes, most_direct_slab) * n;
-  const std::size_t most = wish == 0 ? most_direct_slab : std::min(wish, most_direct_slab);
-  return static_cast<int>(std::max(std::size_t{1}, (n * share + most - 1) / most));
+int choose_direct_slabs(std::size_t share, int ranks) {
+  const std::size_t bytes = share * static_cast<std::size_t>(ranks);
+  return static_cast<int>(std::max(std::size_t{1}, (bytes + most_direct_slab - 1) / most_direct_slab));
 }
 
 schedule::Program choose_bcast(int ranks, int rank, int root, std::size_t segments) {

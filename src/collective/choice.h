@@ -18,8 +18,8 @@ bool choose_two_levels(Schedule wish, const schedule::Nodes& nodes, std::size_t 
 int choose_slabs(std::size_t bytes, int shares);
 
 /// The same for a direct exchange among `ranks`, of which none sums more than `share` bytes; a slab is what is under
-/// way at one time. segment_bytes: of the segments that somebody wished for, or 0.
-int choose_direct_slabs(std::size_t share, int ranks, std::size_t segment_bytes);
+/// way at one time.
+int choose_direct_slabs(std::size_t share, int ranks);
 
 /// One block of `segments` segments from the root to all, or summed from all to the root: a chain, where every rank
 /// sends the data once, or a tree, where a message takes few hops.

@@ -36,6 +36,8 @@ class Pipeline {
   std::optional<Failure> run(const std::optional<Failure>& earlier = std::nullopt);
 
  private:
+  static constexpr std::size_t piece_head = 4;  ///< a piece's bytes, before it in a shared message
+
   struct Piece {  ///< one segment of one block on its way
     int block;
     std::size_t segment;

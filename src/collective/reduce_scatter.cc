@@ -68,8 +68,7 @@ std::optional<Failure> on_grid(ConstArray send, MutArray recv, const std::vector
                                const Agreement& agreed, const Budget& budget, Communicator& comm, Call& call) {
   const std::size_t longest = *std::ranges::max_element(shares) * size_of(send.dtype);
   const bool direct = schedule_for(send, longest, op, agreed, budget, comm, call.options()) == Schedule::direct;
-  const std::size_t wished = Call::wished_segment_bytes(agreed, send);
-  const int slabs = direct ? choose_direct_slabs(longest, comm.size(), wished) : 1;
+  const int slabs = direct ? choose_direct_slabs(longest, comm.size()) : 1;
   const auto blocks_each = static_cast<std::size_t>(slabs);
   std::vector<std::size_t> blocks;  // owner after owner
   for (const std::size_t share : shares) {

@@ -94,11 +94,6 @@ std::size_t DeviceExtremeKernel::add_plain(const Part& part, frame::Bytes held, 
   return encode_extreme(other, on_grid(x, work), work, {&held, 1}, out);
 }
 
-std::size_t DeviceExtremeKernel::sum(const Part& part, std::optional<frame::Bytes> held,
-                                     std::span<const frame::Bytes> received, frame::MutBytes out) {
-  return held ? add(part, *held, received[0], out) : encode_add(part, received[0], out);
-}
-
 void DeviceExtremeKernel::keep(const Part&) { refuse_alone(); }
 
 }  // namespace laconic::gpu

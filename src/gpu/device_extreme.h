@@ -19,9 +19,6 @@ class DeviceExtremeKernel final : public DeviceKernel {
   std::size_t encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) override;
   std::size_t add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) override;
   std::size_t add_plain(const Part& part, frame::Bytes held, ConstArray received, frame::MutBytes out) override;
-  [[nodiscard]] std::size_t most_addends() const override { return 1; }
-  std::size_t sum(const Part& part, std::optional<frame::Bytes> held, std::span<const frame::Bytes> received,
-                  frame::MutBytes out) override;
   [[noreturn]] void keep(const Part& part) override;
 
  private:

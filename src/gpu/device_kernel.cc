@@ -109,6 +109,7 @@ std::size_t DeviceKernel::sum_on_host(std::optional<ConstArray> x, std::span<con
 
 std::size_t DeviceKernel::sum(const Part& part, std::optional<frame::Bytes> held,
                               std::span<const frame::Bytes> received, frame::MutBytes out) {
+  if (received.size() == 1) return Kernel::sum(part, held, received, out);
   if (!held) return sum_of(operand(part), received, part.count, out);
   std::vector<frame::Bytes> all{*held};
   all.insert(all.end(), received.begin(), received.end());
@@ -116,11 +117,11 @@ std::size_t DeviceKernel::sum(const Part& part, std::optional<frame::Bytes> held
 }
 
 std::size_t DeviceKernel::encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) {
-  return sum(part, std::nullopt, {&received, 1}, out);
+  return sum_of(operand(part), {&received, 1}, part.count, out);
 }
 
 std::size_t DeviceKernel::add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) {
-  return sum(part, held, {&received, 1}, out);
+  return sum_of(std::nullopt, std::array{held, received}, part.count, out);
 }
 
 MutArray DeviceKernel::bring_plain(ConstArray received) {

@@ -29,7 +29,7 @@ class DeviceKernel : public Kernel {
   std::size_t encode(const Part& part, frame::MutBytes out) override;
   std::size_t encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) override;
   std::size_t add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) override;
-  [[nodiscard]] std::size_t most_addends() const override { return most_operands - 1; }
+  [[nodiscard]] std::size_t most_addends() const override { return work_ == Work::sum ? most_operands - 1 : 1; }
   std::size_t sum(const Part& part, std::optional<frame::Bytes> held, std::span<const frame::Bytes> received,
                   frame::MutBytes out) override;
   std::size_t add_plain(const Part& part, frame::Bytes held, ConstArray received, frame::MutBytes out) override;
