@@ -55,18 +55,27 @@ struct Extents {
 using CodecBytes = std::span<const std::uint8_t>;
 using CodecMutBytes = std::span<std::uint8_t>;
 
+/// Elements that are a sum's first term, and the grid that they are brought to. Null: there are none.
+struct LocalTerm {
+  Coded coded;
+  const void* x = nullptr;
+};
+/// A payload that is a term of a sum.
+struct CodedTerm {
+  Coded coded;
+  CodecBytes payload;
+};
+
 /// What linear codecs can besides: sums of compressed arrays without going through floating point.
 class LinearCodec {
  public:
   virtual ~LinearCodec() = default;
-  /// Most bytes that add() and encode_add() write, except for sums of absurdly spread values.
+  /// Most bytes that sum() writes, except for sums of absurdly spread values.
   [[nodiscard]] virtual std::size_t sum_capacity(DType dtype, std::size_t count) const = 0;
-  /// out = a + b. Error(too_small) when out cannot hold it, Error(corrupt) for a damaged operand.
-  virtual std::size_t add(const Coded& result, const Coded& ca, CodecBytes a, const Coded& cb, CodecBytes b,
+  /// out = local + terms[0] + terms[1] + ..., at least two in all: the bytes that adding them one after another would
+  /// give, in this order. Error(too_small) when out cannot hold it, Error(corrupt) for a damaged term.
+  virtual std::size_t sum(const Coded& result, const LocalTerm& local, std::span<const CodedTerm> terms,
                           CodecMutBytes out, int threads) const = 0;
-  /// out = encode(x) + b.
-  virtual std::size_t encode_add(const Coded& result, const Coded& cx, const void* x, const Coded& cb, CodecBytes b,
-                                 CodecMutBytes out, int threads) const = 0;
 };
 
 class Codec {

@@ -1,4 +1,6 @@
 // Slice behind the codec interface.
+#include <vector>
+
 #include "codec/codec.h"
 #include "codec/slice/slice.h"
 
@@ -33,14 +35,12 @@ class SliceCodec final : public Codec, public LinearCodec {
   [[nodiscard]] std::size_t sum_capacity(DType dtype, std::size_t count) const override {
     return slice::sum_capacity(dtype, count);
   }
-  std::size_t add(const Coded& result, const Coded& ca, CodecBytes a, const Coded& cb, CodecBytes b, CodecMutBytes out,
+  std::size_t sum(const Coded& result, const LocalTerm& local, std::span<const CodedTerm> terms, CodecMutBytes out,
                   int threads) const override {
-    return slice::add(params(result), params(ca), operand(ca, a), params(cb), operand(cb, b), out, threads,
-                      result.witness);
-  }
-  std::size_t encode_add(const Coded& result, const Coded& cx, const void* x, const Coded& cb, CodecBytes b,
-                         CodecMutBytes out, int threads) const override {
-    return slice::encode_add(params(result), params(cx), x, params(cb), operand(cb, b), out, threads, result.witness);
+    std::vector<slice::Operand> operands;
+    operands.reserve(terms.size());
+    for (const CodedTerm& t : terms) operands.push_back({params(t.coded), operand(t.coded, t.payload)});
+    return slice::sum(params(result), {params(local.coded), local.x}, operands, out, threads, result.witness);
   }
 
  private:

@@ -21,13 +21,20 @@ std::size_t GridReductionKernel::encode(const Part& part, frame::MutBytes out) {
 }
 
 std::size_t GridReductionKernel::encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) {
-  expect_frame(received, grid_, part.count);
-  return frame::encode_add(operand(part), received, out, threads_);
+  return sum(part, std::nullopt, {&received, 1}, out);
 }
 
 std::size_t GridReductionKernel::add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) {
-  expect_frame(received, grid_, part.count);
-  return frame::add(held, received, out, threads_);
+  return sum(part, held, {&received, 1}, out);
+}
+
+std::size_t GridReductionKernel::sum(const Part& part, std::optional<frame::Bytes> held,
+                                     std::span<const frame::Bytes> received, frame::MutBytes out) {
+  for (const frame::Bytes message : received) expect_frame(message, grid_, part.count);
+  if (!held) return frame::sum(operand(part), received, out, threads_);
+  std::vector<frame::Bytes> all{*held};
+  all.insert(all.end(), received.begin(), received.end());
+  return frame::sum(std::nullopt, all, out, threads_);
 }
 
 std::size_t GridReductionKernel::add_plain(const Part&, frame::Bytes held, ConstArray received, frame::MutBytes out) {

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "codec/grid.h"
@@ -24,6 +26,10 @@ class GridReductionKernel final : public Kernel {
   std::size_t encode(const Part& part, frame::MutBytes out) override;
   std::size_t encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) override;
   std::size_t add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) override;
+  /// As many as slice adds in one pass (slice/kernels.h), less the local operand or what is held.
+  [[nodiscard]] std::size_t most_addends() const override { return 7; }
+  std::size_t sum(const Part& part, std::optional<frame::Bytes> held, std::span<const frame::Bytes> received,
+                  frame::MutBytes out) override;
   std::size_t add_plain(const Part& part, frame::Bytes held, ConstArray received, frame::MutBytes out) override;
   [[noreturn]] void keep(const Part& part) override;
   void deliver(const Part& part, frame::Bytes message) override;

@@ -51,6 +51,12 @@ std::size_t StagedKernel::add(const Part& part, frame::Bytes held, frame::Bytes 
   return timed([&] { return inner_->add(part, held, received, out); });
 }
 
+std::size_t StagedKernel::sum(const Part& part, std::optional<frame::Bytes> held,
+                              std::span<const frame::Bytes> received, frame::MutBytes out) {
+  if (!held) bring(part);
+  return timed([&] { return inner_->sum(part, held, received, out); });
+}
+
 std::size_t StagedKernel::add_plain(const Part& part, frame::Bytes held, ConstArray received, frame::MutBytes out) {
   return timed([&] { return inner_->add_plain(part, held, received, out); });
 }

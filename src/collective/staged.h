@@ -23,6 +23,9 @@ class StagedKernel final : public Kernel {
   std::size_t encode(const Part& part, frame::MutBytes out) override;
   std::size_t encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) override;
   std::size_t add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) override;
+  [[nodiscard]] std::size_t most_addends() const override { return inner_->most_addends(); }
+  std::size_t sum(const Part& part, std::optional<frame::Bytes> held, std::span<const frame::Bytes> received,
+                  frame::MutBytes out) override;
   std::size_t add_plain(const Part& part, frame::Bytes held, ConstArray received, frame::MutBytes out) override;
   void read_plain(const Part& part, bool of_result, frame::MutBytes out) override;
   void deliver_plain(const Part& part, frame::Bytes elements) override;

@@ -1,10 +1,12 @@
 #include "frame/frame.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "frame/checksum.h"
@@ -181,23 +183,23 @@ Header check_sizes(Bytes frame) {
   return h;
 }
 
-/// Runs work(). Where it throws, damage to an operand is the better reason.
-template <class Work, class... Operands>
-void explain(Work work, Operands&... operands) {
-  try {
-    work();
-  } catch (const Error&) {
-    (operands.finish(), ...);
-    throw;
-  }
-}
-
 /// An operand of a sum. One thread checks the checksum while it adds: nobody sees the sum before finish().
 class Operand {
  public:
+  /// Runs work(). Where it throws, damage to an operand is the better reason.
+  template <class Work>
+  static void explain(Work work, std::span<Operand> operands) {
+    try {
+      work();
+    } catch (const Error&) {
+      for (Operand& o : operands) o.finish();
+      throw;
+    }
+  }
+
   Operand(Bytes frame, int threads) : header(check_sizes(frame)), frame_(frame), reading_(frame), shown_(threads <= 1) {
     if (!shown_) reading_.finish();
-    explain([&] { codec_of(header).check(coded_of(header), payload()); }, *this);
+    explain([&] { codec_of(header).check(coded_of(header), payload()); }, {this, 1});
   }
   [[nodiscard]] Bytes payload() const { return payload_of(frame_, header); }
   [[nodiscard]] Coded coded() {
@@ -216,19 +218,6 @@ class Operand {
   Reading reading_;
   bool shown_;
 };
-
-/// Writes a sum with this header; add(result) writes its payload and returns the bytes.
-template <class Add, class... Operands>
-std::size_t write_sum(const Header& h, MutBytes out, Add add, Operands&... operands) {
-  Writing writing;
-  Coded result = coded_of(h);
-  result.witness = &writing;
-  std::size_t n = header_bytes;
-  explain([&] { n += add(result); }, operands...);
-  (operands.finish(), ...);
-  write_header(h.codec, h.grid, h.operands, h.count, out, n, writing);
-  return n;
-}
 
 }  // namespace
 
@@ -314,40 +303,46 @@ void decode_chunks(Bytes frame, std::uint64_t first, std::uint64_t n, MutArray o
   codec_of(h).decode(coded_of(h, divisor), payload_of(frame, h), begin, out, 1);
 }
 
-std::size_t add(Bytes a, Bytes b, MutBytes out, int threads) {
-  Operand oa(a, threads);
-  Operand ob(b, threads);
+std::size_t sum(std::optional<ConstArray> x, std::span<const Bytes> frames, MutBytes out, int threads) {
+  if (frames.size() + (x ? 1 : 0) < 2)
+    throw Error(Code::invalid_argument, "frames: " + std::to_string(frames.size()) + " are no sum");
+  std::vector<Operand> operands;
+  operands.reserve(frames.size());
+  for (const Bytes f : frames) operands.emplace_back(f, threads);
+  Header h = operands[0].header;
+  Header local = h;
+  local.operands = 1;
   const LinearCodec* codec = nullptr;
-  Header h;
   const auto plan = [&] {
-    codec = &linear_of(oa.header, ob.header);
-    h = sum_header(oa.header, ob.header);
+    if (x) check_array(h, x->dtype, x->count, "x");
+    codec = &linear_of(h, h);
+    if (x) h = sum_header(local, h);
+    for (std::size_t i = 1; i < operands.size(); ++i) {
+      linear_of(h, operands[i].header);
+      h = sum_header(h, operands[i].header);
+    }
   };
-  explain(plan, oa, ob);
+  Operand::explain(plan, operands);
+
+  Writing writing;
+  Coded result = coded_of(h);
+  result.witness = &writing;
+  std::vector<CodedTerm> terms;
+  terms.reserve(operands.size());
+  for (Operand& o : operands) terms.push_back({o.coded(), o.payload()});
+  std::size_t n = header_bytes;
   const MutBytes to = payload_of(out);
-  const auto sum = [&](const Coded& result) {
-    return codec->add(result, oa.coded(), oa.payload(), ob.coded(), ob.payload(), to, threads);
-  };
-  return write_sum(h, out, sum, oa, ob);
+  Operand::explain(
+      [&] { n += codec->sum(result, {coded_of(local), x ? x->data : nullptr}, terms, to, threads); }, operands);
+  for (Operand& o : operands) o.finish();
+  write_header(h.codec, h.grid, h.operands, h.count, out, n, writing);
+  return n;
 }
 
-std::size_t encode_add(ConstArray x, Bytes b, MutBytes out, int threads) {
-  Operand ob(b, threads);
-  Header hx = ob.header;
-  hx.operands = 1;
-  const LinearCodec* codec = nullptr;
-  Header h;
-  const auto plan = [&] {
-    check_array(ob.header, x.dtype, x.count, "x");
-    codec = &linear_of(hx, ob.header);
-    h = sum_header(hx, ob.header);
-  };
-  explain(plan, ob);
-  const MutBytes to = payload_of(out);
-  const auto sum = [&](const Coded& result) {
-    return codec->encode_add(result, coded_of(hx), x.data, ob.coded(), ob.payload(), to, threads);
-  };
-  return write_sum(h, out, sum, ob);
+std::size_t add(Bytes a, Bytes b, MutBytes out, int threads) {
+  return sum(std::nullopt, std::array{a, b}, out, threads);
 }
+
+std::size_t encode_add(ConstArray x, Bytes b, MutBytes out, int threads) { return sum(x, {&b, 1}, out, threads); }
 
 }  // namespace laconic::frame

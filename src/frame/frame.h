@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "codec/codec.h"
@@ -32,7 +33,7 @@ struct Header {
 /// Most bytes that encoding `count` elements can take: at most 1.02 * raw + 64.
 std::size_t capacity(DType dtype, std::size_t count, const Codec& codec = slice_codec());
 
-/// Most bytes of a sum of frames (add, encode_add): elements that no grid integer can hold travel as exact expansions.
+/// Most bytes of a sum of frames: elements that no grid integer can hold travel as exact expansions.
 std::size_t sum_capacity(DType dtype, std::size_t count);
 
 /// Encodes x on grid (grid.dtype must equal x.dtype) into out (at least capacity bytes, else Error(too_small)).
@@ -59,13 +60,17 @@ void decode(Bytes frame, MutArray out, int threads = 1, std::uint32_t divisor = 
 void decode_chunks(Bytes frame, std::uint64_t first, std::uint64_t n, MutArray out, bool verified = false,
                    std::uint32_t divisor = 1);
 
-/// out = a + b on the grid, without going through floating point. Same codec, points, count and dtype required
-/// (Error(mismatch)), and a codec that is linear (Error(unsupported)). out must hold sum_capacity and overlap neither
-/// operand; after an Error it holds anything. Returns the frame's bytes.
+/// out = x + frames[0] + frames[1] + ... on the grid, in one pass and without going through floating point: this is the
+/// step of a reduction, which meets the local operand (none: frames alone) and one or more received ones. At least two
+/// terms; the bytes are those of adding one after another. Same codec, points, count and dtype required
+/// (Error(mismatch); of x: Error(invalid_argument)), and a codec that is linear (Error(unsupported)). out must hold
+/// sum_capacity and overlap no operand; after an Error it holds anything. Returns the frame's bytes.
+std::size_t sum(std::optional<ConstArray> x, std::span<const Bytes> frames, MutBytes out, int threads = 1);
+
+/// out = a + b.
 std::size_t add(Bytes a, Bytes b, MutBytes out, int threads = 1);
 
-/// out = encode(x) + b in one pass: the step of a reduction that meets the local operand.
-/// The grid is b's; x.count and x.dtype must match.
+/// out = encode(x) + b. The grid is b's.
 std::size_t encode_add(ConstArray x, Bytes b, MutBytes out, int threads = 1);
 
 }  // namespace laconic::frame

@@ -95,16 +95,11 @@ std::size_t DeviceKernel::sum_of(std::optional<ConstArray> x, std::span<const fr
   return finished(messages) ? take(out) : sum_on_host(x, messages, out);
 }
 
-/// One after the other.
 std::size_t DeviceKernel::sum_on_host(std::optional<ConstArray> x, std::span<const frame::Bytes> messages,
                                       frame::MutBytes out) {
-  std::vector<std::uint8_t> held(messages[0].begin(), messages[0].end());
-  std::size_t size = x ? frame::encode_add(HostOperand(memory_, *x).get(), held, out, threads_) : 0;
-  for (const frame::Bytes message : messages.subspan(1)) {
-    if (size != 0) held.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(size));
-    size = frame::add(held, message, out, threads_);
-  }
-  return size;
+  std::optional<HostOperand> here;
+  if (x) here.emplace(memory_, *x);
+  return frame::sum(here ? std::optional(here->get()) : std::nullopt, messages, out, threads_);
 }
 
 std::size_t DeviceKernel::sum(const Part& part, std::optional<frame::Bytes> held,

@@ -78,6 +78,20 @@ inline Outcome encode_added(const Array& x, const Outcome& b, int threads = 1) {
   return outcome_of(frame::sum_capacity(x.dtype, x.count),
                     [&](frame::MutBytes out) { return frame::encode_add(x.view(), b.frame, out, threads); });
 }
+/// x (null: none) and the frames, in one pass.
+inline Outcome summed(const Array* x, const Array& like, const std::vector<Outcome>& frames, int threads = 1) {
+  std::vector<frame::Bytes> terms;
+  for (const Outcome& f : frames) terms.emplace_back(f.frame);
+  return outcome_of(frame::sum_capacity(like.dtype, like.count), [&](frame::MutBytes out) {
+    return frame::sum(x != nullptr ? std::optional(x->view()) : std::nullopt, terms, out, threads);
+  });
+}
+/// The same, one after another.
+inline Outcome summed_in_turn(const Array* x, const Array& like, const std::vector<Outcome>& frames) {
+  Outcome sum = x != nullptr ? encode_added(*x, frames[0]) : frames[0];
+  for (std::size_t i = 1; i < frames.size() && sum.code == Code::ok; ++i) sum = added(like, sum, frames[i]);
+  return sum;
+}
 inline Array decoded(const Array& like, const Outcome& f, int threads = 1, std::uint32_t divisor = 1,
                      std::size_t offset = 0) {
   Array y(like.dtype, like.count, offset);

@@ -24,14 +24,18 @@ Outcome damaged(const Outcome& f, Random& random) {
 }
 
 struct Results {
-  Outcome sum, longer_sum, fused;
+  Outcome sum, longer_sum, fused, of_many, fused_of_many;
   friend bool operator==(const Results&, const Results&) = default;
 };
 
 Results run(const Array& x, const Outcome& hostile, const Outcome& other) {
   const Outcome sum = added(x, hostile, other);
-  if (sum.code != Code::ok) return {sum, {}, encode_added(x, hostile)};
-  return {sum, added(x, sum, hostile), encode_added(x, hostile)};
+  const Outcome fused = encode_added(x, hostile);
+  const std::vector<Outcome> terms = {other, hostile, other};
+  const Outcome of_many = summed(nullptr, x, terms);
+  const Outcome fused_of_many = summed(&x, x, terms);
+  if (sum.code != Code::ok) return {sum, {}, fused, of_many, fused_of_many};
+  return {sum, added(x, sum, hostile), fused, of_many, fused_of_many};
 }
 
 /// How many of the frames were taken.
@@ -72,7 +76,7 @@ TEST_P(SliceHostile, FramesSumAsOnTheReference) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Floats, SliceHostile, testing::Values(DType::f32, DType::f64),
+INSTANTIATE_TEST_SUITE_P(Floats, SliceHostile, testing::Values(DType::f32, DType::f64, DType::f16, DType::bf16),
                          [](const auto& p) { return std::string(laconic::name_of(p.param)); });
 
 }  // namespace

@@ -102,6 +102,39 @@ TEST_P(SliceTargets, AddUnlikeArraysAsTheReferenceDoes) {
       }
 }
 
+/// Frames of `n` arrays of a kind; every third of another one.
+std::vector<Outcome> several(DType t, const Grid& g, Kind kind, Kind third, std::size_t count, std::size_t n) {
+  std::vector<Outcome> frames;
+  for (std::size_t i = 0; i < n; ++i) frames.push_back(encoded(sample(t, i % 3 == 2 ? third : kind, count, i + 2), g));
+  return frames;
+}
+
+/// In one pass what adding one after another gives on the reference, with local elements and without.
+TEST_P(SliceTargets, AddSeveralAsOneAfterAnother) {
+  const DType t = GetParam();
+  constexpr std::size_t count = 2 * 2048 + 300;
+  std::size_t turn = 0;
+  for (const Grid& g : grids_of(t))
+    for (const Kind kind : all_kinds)
+      for (const Kind third : {kind, all_kinds[++turn % all_kinds.size()], Kind::constant}) {
+        if (sanitized && turn % 3 != 0) continue;
+        const std::size_t n = std::array{2U, 3U, 5U, 7U, 8U}[turn % 5];
+        SCOPED_TRACE(describe(t, g, kind, count) + " and " + std::string(name_of(third)) + ", " + std::to_string(n));
+        const Array x = sample(t, kind, count);
+        std::vector<Outcome> frames = several(t, g, kind, third, count, n);
+        for (const Array* local : {&x, static_cast<const Array*>(nullptr)}) {
+          const auto on = [&](Target target) {
+            const OnTarget guard(target);
+            return target == Target::scalar ? summed_in_turn(local, x, frames) : summed(local, x, frames);
+          };
+          const Outcome expected = on(Target::scalar);
+          for (const Target target : fast_targets())
+            ASSERT_EQ(expected, on(target)) << slice::name_of(target) << (local != nullptr ? ", local too" : "");
+          std::swap(frames[0], frames[n - 1]);
+        }
+      }
+}
+
 TEST_P(SliceTargets, DoNotCareForAlignment) {
   const DType t = GetParam();
   constexpr std::size_t count = 2 * 2048 + 77;

@@ -87,6 +87,8 @@ TEST(FrameDamage, SumsFindIt) {
       EXPECT_EQ(code_of([&] { frame::add(bad, good, out, threads); }), Code::corrupt) << at;
       EXPECT_EQ(code_of([&] { frame::add(good, bad, out, threads); }), Code::corrupt) << at;
       EXPECT_EQ(code_of([&] { frame::encode_add(x.view(), bad, out, threads); }), Code::corrupt) << at;
+      const std::array<frame::Bytes, 3> terms = {good, good, bad};
+      EXPECT_EQ(code_of([&] { frame::sum(x.view(), terms, out, threads); }), Code::corrupt) << at;
     }
   }
 }

@@ -29,6 +29,7 @@ namespace {
 
 #include "codec/slice/fast_codec.h"
 #include "codec/slice/fast_sums.h"
+#include "codec/slice/fast_sums_many.h"
 // The policy's base uses the types above.
 #include "codec/slice/avx2_policy.h"
 #include "codec/slice/shuffled_planes.h"
@@ -176,11 +177,11 @@ struct Avx2 : Avx2Base {
     return {Split(w, d), o};
   }
 
-  __attribute__((noinline)) static Put put_wide(Out o, const Block64& r) {
+  /// The planes of zigzag residuals that do not fit a byte, eight to a group. Returns how many groups: 2 or 4.
+  static int wide_planes(const Block64& r, Bytes64* plane) {
     Block64 z;
     __m256i any = _mm256_setzero_si256();
     for (int k = 0; k < 8; ++k) any = or_of(any, z.v[k] = zigzag(r.v[k]));
-    Bytes64 plane[4];
     if (_mm256_testz_si256(any, _mm256_set1_epi32(static_cast<int>(0xFFFF0000U))) != 0) {
       Bytes64 low;
       Bytes64 high;
@@ -188,34 +189,45 @@ struct Avx2 : Avx2Base {
       merge16(z.v + 4, low.b, high.b);
       plane[0] = planes_of_columns(low);
       plane[1] = planes_of_columns(high);
-      return put_groups<2>(o, plane);
+      return 2;
     }
-    for (auto& p : plane) {
+    for (int g = 0; g < 4; ++g) {
       Block64 low;
       for (int k = 0; k < 8; ++k) {
         low.v[k] = _mm256_and_si256(z.v[k], _mm256_set1_epi32(255));
         z.v[k] = _mm256_srli_epi32(z.v[k], 8);
       }
-      p = planes_of_columns({merge(low.v), merge(low.v + 4)});
+      plane[g] = planes_of_columns({merge(low.v), merge(low.v + 4)});
     }
-    return put_groups<4>(o, plane);
+    return 4;
   }
 
-  __attribute__((always_inline)) static Split put(Out& o, const Block64& r) {
+  __attribute__((noinline)) static Put put_wide(Out o, const Block64& r) {
+    Bytes64 plane[4];
+    return wide_planes(r, plane) == 2 ? put_groups<2>(o, plane) : put_groups<4>(o, plane);
+  }
+
+  /// Where all zigzag residuals fit a byte: their planes.
+  __attribute__((always_inline)) static bool narrow_planes(const Block64& r, Bytes64& plane) {
     // Biased by 128, a residual that fits a signed byte has no bits above the lowest eight.
     const __m256i bias = _mm256_set1_epi32(128);
     Block64 u;
     for (int k = 0; k < 8; ++k) u.v[k] = _mm256_add_epi32(r.v[k], bias);
     const __m256i any =
         or_of(or_of(or_of(u.v[0], u.v[1]), or_of(u.v[2], u.v[3])), or_of(or_of(u.v[4], u.v[5]), or_of(u.v[6], u.v[7])));
-    if (__builtin_expect(_mm256_testz_si256(any, _mm256_set1_epi32(~255)) == 0, 0)) {
-      const Put put = put_wide(o, r);
-      o = put.out;
-      return put.split;
-    }
+    if (__builtin_expect(_mm256_testz_si256(any, _mm256_set1_epi32(~255)) == 0, 0)) return false;
     const __m256i high = _mm256_set1_epi8(static_cast<char>(0x80));
-    return put_narrow(o, planes_of_columns({zigzag_bytes(_mm256_xor_si256(merge(u.v), high)),
-                                            zigzag_bytes(_mm256_xor_si256(merge(u.v + 4), high))}));
+    plane = planes_of_columns({zigzag_bytes(_mm256_xor_si256(merge(u.v), high)),
+                               zigzag_bytes(_mm256_xor_si256(merge(u.v + 4), high))});
+    return true;
+  }
+
+  __attribute__((always_inline)) static Split put(Out& o, const Block64& r) {
+    Bytes64 plane;
+    if (narrow_planes(r, plane)) return put_narrow(o, plane);
+    const Put put = put_wide(o, r);
+    o = put.out;
+    return put.split;
   }
 
   // ------------------------------------------------------------------------------------------- planes in
@@ -424,7 +436,7 @@ struct Avx2Codec : Avx2 {
   using Planes = PlaneSet;
 };
 
-const Kernels* found() { return FastSums<Avx2Codec>::kernels(); }
+const Kernels* found() { return FastManySums<Avx2Codec>::kernels(); }
 
 }  // namespace
 }  // namespace laconic::slice

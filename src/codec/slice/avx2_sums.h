@@ -44,12 +44,15 @@ struct PlaneSums {
 
   /// A chunk whose sparse planes have been expanded, one after another; where the next block's are.
   struct Operand {
-    const Parsed& chunk;
+    const Parsed* chunk;
     const std::uint8_t* dense;
-    const std::uint64_t* sparse = planes + PlaneSet::most;
+    const std::uint64_t* sparse;
     alignas(64) std::uint64_t planes[PlaneSet::most * (1 + chunk_blocks + 2)];
 
-    explicit Operand(const Parsed& c) : chunk(c), dense(c.in.dense) {
+    void open(const Parsed& c) {
+      chunk = &c;
+      dense = c.in.dense;
+      sparse = planes + PlaneSet::most;
       const std::ptrdiff_t n = c.in.bytes - c.in.masks;
       const std::uint8_t* at = c.in.bytes;
       for (std::ptrdiff_t i = 0; i < n; i += 8) {
@@ -63,15 +66,15 @@ struct PlaneSums {
       }
     }
     void pass(int b) {
-      dense += 8 * chunk.dense[b];
-      sparse += chunk.sparse[b] + (chunk.fill_blocks >> b & 1);
+      dense += 8 * chunk->dense[b];
+      sparse += chunk->sparse[b] + (chunk->fill_blocks >> b & 1);
     }
-    [[nodiscard]] int planes_of(int b) const { return chunk.dense[b] + chunk.sparse[b]; }
+    [[nodiscard]] int planes_of(int b) const { return chunk->dense[b] + chunk->sparse[b]; }
     /// Positions of block b, the next one, whose residuals are not zero.
     [[nodiscard]] std::uint64_t any(int b) const {
       std::uint64_t all = 0;
-      for (int r = 0; r < chunk.dense[b]; ++r) all |= load<std::uint64_t>(dense + 8 * r);
-      for (int r = 0; r < chunk.sparse[b]; ++r) all |= sparse[r];
+      for (int r = 0; r < chunk->dense[b]; ++r) all |= load<std::uint64_t>(dense + 8 * r);
+      for (int r = 0; r < chunk->sparse[b]; ++r) all |= sparse[r];
       return all;
     }
   };
@@ -92,7 +95,7 @@ struct PlaneSums {
   __attribute__((always_inline)) static void take(Operand& o, int b, __m256i* x) {
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) {
-      const int d = o.chunk.dense[b + j];
+      const int d = o.chunk->dense[b + j];
       const int w = o.planes_of(b + j);
       const std::uint64_t* sparse = o.sparse - d;
 #pragma GCC unroll 8
@@ -145,45 +148,117 @@ struct PlaneSums {
     }
   }
 
-  template <int Planes>
-  static void four_blocks(Operand& x, Operand& y, int b, PlaneSet& s) {
-    __m256i u[Planes];
-    __m256i v[Planes];
-    take<Planes>(x, b, u);
-    take<Planes>(y, b, v);
-    add<Planes>(u, v);
-    keep<Planes>(u, s, b);
-  }
+  /// Residuals of local integers as planes, lowest first.
+  struct Local {
+    alignas(64) std::uint64_t plane[chunk_blocks][PlaneSet::most];  // what lies above a block's planes is undefined
+    alignas(32) std::uint8_t planes[chunk_blocks];
+  };
 
-  static void from_operands(Operand& x, Operand& y, const Extent& widths, PlaneSet& s) {
-    s.groups = widths.widest < 8 ? 1 : widths.widest < 16 ? 2 : 4;
-    if (s.groups > 1) std::memset(s.nonzero[8], 0, static_cast<std::size_t>((s.groups - 1) * 8 * chunk_blocks));
-    for (int b = 0; b < chunk_blocks; b += 4) {
-      // Four numbers of planes each.
-      const std::uint32_t w = (load<std::uint32_t>(x.chunk.dense + b) + load<std::uint32_t>(x.chunk.sparse + b)) |
-                              (load<std::uint32_t>(y.chunk.dense + b) + load<std::uint32_t>(y.chunk.sparse + b));
-      if (w == 0) {
-        for (int r = 0; r < 8; ++r) store(s.nonzero[r] + b, std::uint32_t{0});
-        for (int j = 0; j < 4; ++j) {
-          x.pass(b + j);
-          y.pass(b + j);
-        }
-      } else if ((w & 0x18181818) == 0) {
-        four_blocks<8>(x, y, b, s);
-      } else if ((w & 0x10101010) == 0) {
-        four_blocks<16>(x, y, b, s);
-      } else {
-        four_blocks<32>(x, y, b, s);
+  template <Predictor P>
+  static void from_integers(const Integers& q, std::int32_t base, Local& to) {
+    for (int b = 0; b < chunk_blocks; ++b) {
+      const Block64 r = Avx2::residual<P>(q.q + 64 * b, base);
+      Bytes64 plane[4];
+      const int groups = Avx2::narrow_planes(r, plane[0]) ? 1 : Avx2::wide_planes(r, plane);
+      int w = 0;
+      for (int g = 0; g < groups; ++g) {
+        store256(to.plane[b] + 8 * g, plane[g].a);
+        store256(to.plane[b] + 8 * g + 4, plane[g].b);
+        const std::uint64_t nonzero = nonzero_bytes(plane[g]);
+        w = nonzero != 0 ? 8 * g + used_planes(nonzero) : w;
       }
+      to.planes[b] = static_cast<std::uint8_t>(w);
     }
   }
+
+  template <int Planes>
+  __attribute__((always_inline)) static void take(const Local& local, int b, __m256i* x) {
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j)
+#pragma GCC unroll 8
+      for (int k = 0; k < Planes / 4; ++k)
+        x[4 * k + j] =
+            _mm256_and_si256(load256(local.plane[b + j] + 4 * k), plane_masks.below(local.planes[b + j], k));
+#pragma GCC unroll 8
+    for (int k = 0; k < Planes / 4; ++k) transpose(x + 4 * k);
+  }
+
+  /// The next four blocks of all terms, b on: local ones, if there are any, and n operands'.
+  template <int Planes>
+  static void four_blocks(const Local* local, Operand* x, int n, int b, PlaneSet& s) {
+    __m256i sum[Planes];
+    __m256i one[Planes];
+    int i = 0;
+    if (local != nullptr) {
+      take<Planes>(*local, b, sum);
+    } else {
+      take<Planes>(x[i++], b, sum);
+    }
+    for (; i < n; ++i) {
+      take<Planes>(x[i], b, one);
+      add<Planes>(sum, one);
+    }
+    keep<Planes>(sum, s, b);
+  }
+
+  /// Planes that the sum of n terms may have, per block; 0 where no term has any. False: too many for a code.
+  struct Needs {
+    alignas(32) std::uint8_t planes[chunk_blocks];
+    int most = 0;
+    Needs(const Local* local, const Operand* x, int n) {
+      __m256i widest = local != nullptr ? load256(local->planes) : _mm256_setzero_si256();
+      for (int i = 0; i < n; ++i)
+        widest = _mm256_max_epu8(widest, _mm256_add_epi8(load256(x[i].chunk->dense), load256(x[i].chunk->sparse)));
+      const int terms = n + (local != nullptr ? 1 : 0);
+      const auto more = static_cast<char>(32 - _lzcnt_u32(static_cast<unsigned>(terms - 1)));
+      store256(planes, _mm256_andnot_si256(_mm256_cmpeq_epi8(widest, _mm256_setzero_si256()),
+                                           _mm256_add_epi8(widest, _mm256_set1_epi8(more))));
+      for (const std::uint8_t p : planes) most = p > most ? p : most;
+    }
+  };
+
+  /// False: the sum may have more planes than a code can say.
+  static bool from_operands(const Local* local, Operand* x, int n, PlaneSet& s) {
+    const Needs needs(local, x, n);
+    if (needs.most > max_code_width) return false;
+    s.groups = needs.most <= 8 ? 1 : needs.most <= 16 ? 2 : 4;
+    if (s.groups > 1) std::memset(s.nonzero[8], 0, static_cast<std::size_t>((s.groups - 1) * 8 * chunk_blocks));
+    for (int b = 0; b < chunk_blocks; b += 4) {
+      const auto w = load<std::uint32_t>(needs.planes + b);
+      const auto none_above = [w](std::uint32_t most) { return ((w + (127 - most) * 0x01010101U) & 0x80808080U) == 0; };
+      if (w == 0) {
+        for (int r = 0; r < 8; ++r) store(s.nonzero[r] + b, std::uint32_t{0});
+        for (int i = 0; i < n; ++i)
+          for (int j = 0; j < 4; ++j) x[i].pass(b + j);
+      } else if (none_above(8)) {
+        four_blocks<8>(local, x, n, b, s);
+      } else if (none_above(16)) {
+        four_blocks<16>(local, x, n, b, s);
+      } else {
+        four_blocks<32>(local, x, n, b, s);
+      }
+    }
+    return true;
+  }
+
+  /// The same for chunks without marks, and local integers.
+  template <Predictor P, bool HasLocal>
+  static bool from_terms(const Integers* q, std::int32_t base, const Parsed* chunk, int n, PlaneSet& s) {
+    Operand x[most_terms];
+    for (int i = 0; i < n; ++i) x[i].open(chunk[i]);
+    if constexpr (!HasLocal) return from_operands(nullptr, x, n, s);
+    Local local;
+    from_integers<P>(*q, base, local);
+    return from_operands(&local, x, n, s);
+  }
+
   /// Both have marks in the blocks of `fill`, which gets them. False: they differ.
   static bool same_marks(const Operand& x, const Operand& y, Fill& fill) {
     const std::uint64_t* in_x = x.sparse;
     const std::uint64_t* in_y = y.sparse;
     for (int b = 0; b < chunk_blocks; ++b) {
-      in_x += x.chunk.sparse[b];
-      in_y += y.chunk.sparse[b];
+      in_x += x.chunk->sparse[b];
+      in_y += y.chunk->sparse[b];
       if ((fill.blocks >> b & 1) == 0) continue;
       if (*in_x == 0 || *in_x != *in_y) return false;
       fill.marks[b] = marks_of(*in_x);
@@ -193,15 +268,11 @@ struct PlaneSums {
     return true;
   }
 
-  /// False: the operands' marks differ.
-  static bool from_chunks(const Parsed& a, const Parsed& b, Fill& fill, PlaneSet& s) {
-    Operand x(a);
-    Operand y(b);
-    if (fill.blocks != 0 && !same_marks(x, y, fill)) return false;
-    Extent widths(a);
-    widths.widest = std::max(widths.widest, Extent(b).widest);
-    from_operands(x, y, widths, s);
-    return true;
+  /// False: the chunks' marks differ, or their sum may have more planes than a code can say.
+  static bool from_marked(const Parsed (&chunk)[2], Fill& fill, PlaneSet& s) {
+    Operand x[2];
+    for (int i = 0; i < 2; ++i) x[i].open(chunk[i]);
+    return same_marks(x[0], x[1], fill) && from_operands(nullptr, x, 2, s);
   }
 
   /// Numbers of bits of the bytes.

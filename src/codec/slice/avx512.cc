@@ -24,7 +24,6 @@ namespace laconic::slice {
 namespace {
 
 #include "codec/slice/fast_codec.h"
-#include "codec/slice/fast_sums.h"
 // The policy's base uses the types above.
 #include "codec/slice/avx512_policy.h"
 #include "codec/slice/shuffled_planes.h"
@@ -346,38 +345,6 @@ struct Avx512 : Avx512Base {
 
   // ------------------------------------------------------------------------------------------- sums of blocks
 
-  /// The planes of one operand where the other's are all zero.
-  static Split copy_block(In& in, int dense, int sparse, Out& o) {
-    if (dense + sparse > 8) return put(o, get(in, dense, sparse));
-    const std::uint64_t mask = _bzhi_u64(load<std::uint64_t>(in.masks), static_cast<unsigned>(8 * sparse));
-    const auto n = _mm_popcnt_u64(mask);
-    _mm512_storeu_si512(o.dense, _mm512_loadu_si512(in.dense));
-    store(o.masks, mask);
-    _mm512_storeu_si512(o.bytes, _mm512_loadu_si512(in.bytes));
-    in.dense += 8 * dense;
-    o.dense += 8 * dense;
-    in.masks += sparse;
-    o.masks += sparse;
-    in.bytes += n;
-    o.bytes += n;
-    return {dense + sparse, dense};
-  }
-
-  static Split add_block(In& a, int da, int sa, In& b, int db, int sb, Out& o) {
-    const int wa = da + sa;
-    const int wb = db + sb;
-    if (wa == 0 && wb == 0) return {0, 0};
-    if (wb == 0) return copy_block(a, da, sa, o);
-    if (wa == 0) return copy_block(b, db, sb, o);
-    if (__builtin_expect(wa > 7 || wb > 7, 0)) {
-      const Block64 ra = get(a, da, sa);
-      return put(o, sum(ra, get(b, db, sb)));
-    }
-    // Both fit seven bits with sign, so the sum fits eight.
-    const __m512i s = _mm512_add_epi8(signed_bytes(read_planes(a, da, sa)), signed_bytes(read_planes(b, db, sb)));
-    return put_narrow(o, planes_of(zigzag_bytes(s, _mm512_movepi8_mask(s))));
-  }
-
   static std::size_t count_bits(const std::uint8_t* masks, std::size_t n) {
     std::size_t total = 0;
     std::size_t i = 0;
@@ -400,7 +367,11 @@ struct Avx512 : Avx512Base {
   }
 };
 
-const Kernels* found() { return FastSums<Avx512>::kernels(); }
+/// Sums as AVX2 forms them: planes by logic alone gain little from longer registers without VBMI.
+const Kernels* found(const Kernels& avx2) {
+  static const Kernels k{FastCodec<Avx512>::encode, FastCodec<Avx512>::decode, avx2.add, avx2.encode_add, avx2.sum};
+  return &k;
+}
 
 }  // namespace
 }  // namespace laconic::slice
@@ -417,7 +388,8 @@ const Kernels* avx512_kernels() {
   static const bool have = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                            __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("bmi2");
-  return have ? found() : nullptr;
+  const Kernels* avx2 = avx2_kernels();
+  return have && avx2 != nullptr ? found(*avx2) : nullptr;
 }
 
 }  // namespace laconic::slice

@@ -24,6 +24,7 @@ namespace {
 
 #include "codec/slice/fast_codec.h"
 #include "codec/slice/fast_sums.h"
+#include "codec/slice/fast_sums_many.h"
 // The policy's base uses the types above.
 #include "codec/slice/avx512_policy.h"
 #include "codec/slice/avx512x_tables.h"
@@ -475,7 +476,7 @@ struct Avx512x : Avx512xPlanes {
   }
 };
 
-const Kernels* found() { return FastSums<Avx512x>::kernels(); }
+const Kernels* found() { return FastManySums<Avx512x>::kernels(); }
 
 }  // namespace
 }  // namespace laconic::slice

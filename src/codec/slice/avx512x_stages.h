@@ -172,36 +172,59 @@ struct Stages {
     return Plane::signed_bytes(Plane::read_planes(in, dense, sparse, reversal));
   }
 
-  /// Sums of two chunks' residuals, each of at most 15 planes.
-  static void from_chunks(const Parsed& a, const Parsed& b, PlaneSet& s) {
-    In x = a.in;
-    In y = b.in;
-    for (int i = 0; i < chunk_blocks; ++i) {
-      if (__builtin_expect(a.dense[i] + a.sparse[i] <= 7 && b.dense[i] + b.sparse[i] <= 7, 1)) {
-        keep_bytes(s, i, _mm512_add_epi8(bytes_of(x, a.dense[i], a.sparse[i]), bytes_of(y, b.dense[i], b.sparse[i])));
-      } else {
-        keep_halves(s, i,
-                    Plane::sum_halves(Plane::read_halves(x, a.dense[i], a.sparse[i], reversal),
-                                      Plane::read_halves(y, b.dense[i], b.sparse[i], reversal)));
-      }
+  /// Planes that a sum's blocks may have, local residuals aside.
+  struct Needs {
+    alignas(32) std::uint8_t planes[chunk_blocks];
+    Needs(const Parsed* c, int n, int more) {
+      __m256i widest = _mm256_setzero_si256();
+      for (int i = 0; i < n; ++i)
+        widest = _mm256_max_epu8(widest, _mm256_add_epi8(load256(c[i].dense), load256(c[i].sparse)));
+      _mm256_store_si256(reinterpret_cast<__m256i*>(planes),
+                         _mm256_add_epi8(widest, _mm256_set1_epi8(static_cast<char>(more))));
     }
+    static __m256i load256(const std::uint8_t* p) { return _mm256_load_si256(reinterpret_cast<const __m256i*>(p)); }
+  };
+
+  template <Predictor P, bool HasLocal>
+  static Words local_words(const Integers* q, std::int32_t base, int b) {
+    if constexpr (HasLocal) return Words(Avx512Base::residual<P>(q->q + 64 * b, base));
+    return {_mm512_setzero_si512(), _mm512_setzero_si512()};
   }
 
-  /// Residuals of the integers plus a chunk's, which has at most 15 planes. False: the integers' need more.
-  template <Predictor P>
-  static bool from_both(const Integers& q, std::int32_t base, const Parsed& c, PlaneSet& s) {
-    In in = c.in;
+  /// Sums of n chunks' residuals, and of local ones. N: n where it is known, else 0.
+  template <Predictor P, bool HasLocal, int N>
+  static bool sum_terms(const Integers* q, std::int32_t base, const Parsed* c, int given_n, PlaneSet& s) {
+    const int n = N != 0 ? N : given_n;
+    const int more = 32 - static_cast<int>(_lzcnt_u32(static_cast<unsigned>(n - (HasLocal ? 0 : 1))));
+    const Needs needs(c, n, more);
+    In in[N != 0 ? N : most_terms];
+    for (int i = 0; i < n; ++i) in[i] = c[i].in;
     for (int b = 0; b < chunk_blocks; ++b) {
-      const Words words(Avx512Base::residual<P>(q.q + 64 * b, base));
-      if (__builtin_expect(c.dense[b] + c.sparse[b] <= 7 && words.fit(6), 1)) {
-        keep_bytes(s, b, _mm512_add_epi8(words.bytes(), bytes_of(in, c.dense[b], c.sparse[b])));
-      } else if (words.fit(14)) {
-        keep_halves(s, b, Plane::sum_halves(words.halves(), Plane::read_halves(in, c.dense[b], c.sparse[b], reversal)));
+      const auto bytes = [&](int i) { return bytes_of(in[i], c[i].dense[b], c[i].sparse[b]); };
+      const auto halves = [&](int i) { return Plane::read_halves(in[i], c[i].dense[b], c[i].sparse[b], reversal); };
+      const Words words = local_words<P, HasLocal>(q, base, b);
+      constexpr int first = HasLocal ? 0 : 1;
+      if (__builtin_expect(needs.planes[b] <= 8 && (!HasLocal || words.fit(7 - more)), 1)) {
+        __m512i sum = HasLocal ? words.bytes() : bytes(0);
+        for (int i = first; i < n; ++i) sum = _mm512_add_epi8(sum, bytes(i));
+        keep_bytes(s, b, sum);
+      } else if (needs.planes[b] <= 16 && (!HasLocal || words.fit(15 - more))) {
+        Halves sum = HasLocal ? words.halves() : halves(0);
+        for (int i = first; i < n; ++i) sum = Plane::sum_halves(sum, halves(i));
+        keep_halves(s, b, sum);
       } else {
         return false;
       }
     }
     return true;
+  }
+
+  /// False: some may need more than sixteen planes.
+  template <Predictor P, bool HasLocal>
+  static bool from_terms(const Integers* q, std::int32_t base, const Parsed* c, int n, PlaneSet& s) {
+    constexpr int usual = HasLocal ? 1 : 2;
+    return n == usual ? sum_terms<P, HasLocal, usual>(q, base, c, n, s)
+                      : sum_terms<P, HasLocal, 0>(q, base, c, n, s);
   }
 
   // ------------------------------------------------------------------------------------------- where planes go

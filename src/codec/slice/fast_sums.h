@@ -1,6 +1,6 @@
 // Sums of chunks on 32-bit integers, written once over a vector policy V as fast_codec.h is, and included after it.
 // Where operands formed their residuals alike and have the same marks, residuals are added as they are; otherwise
-// integers are. What is rare goes to the reference.
+// integers are. What is rare goes to the reference. Sums of more than two are in fast_sums_many.h.
 
 #include "codec/slice/fast_marks.h"
 
@@ -35,8 +35,7 @@ struct FastSums : FastCodec<V> {
     return true;
   }
   static double fill_as_double(const Params& p, std::uint64_t bits) {
-    if (p.shape.sum || p.shape.element_bytes == 8) return __builtin_bit_cast(double, bits);
-    return static_cast<double>(__builtin_bit_cast(float, static_cast<std::uint32_t>(bits)));
+    return p.shape.sum ? __builtin_bit_cast(double, bits) : element_value(p.grid.dtype, bits);
   }
 
   static std::size_t finish_sum(const Params& p, Writer& w, Choice<std::int32_t> choice, const Fill& fill,
@@ -55,7 +54,7 @@ struct FastSums : FastCodec<V> {
   }
 
   static bool add_supported(const Params& p, const Params& pa, const Params& pb, std::size_t capacity) {
-    return !p.wide && !pa.wide && !pb.wide && capacity >= sizeof(Writer) && p.shape.element_bytes != 2;
+    return !p.wide && !pa.wide && !pb.wide && capacity >= sizeof(Writer);
   }
 
   /// A sum whose planes are known. `seen` is the predictor if the integers are not known, else any but none.
@@ -263,8 +262,8 @@ struct FastSums : FastCodec<V> {
   }
 
   /// V::Sums can add chunks that have the same marks, too.
-  static constexpr bool sums_marked = requires(Parsed & c, Fill& fill, typename V::Planes& s) {
-    V::Sums::from_chunks(c, c, fill, s);
+  static constexpr bool sums_marked = requires(Parsed(&c)[2], Fill& fill, typename V::Planes& s) {
+    V::Sums::from_marked(c, fill, s);
   };
 
   /// Chunks whose planes V::Sums can add. Where it goes through all blocks alike, few of them could be skipped.
@@ -279,8 +278,9 @@ struct FastSums : FastCodec<V> {
                          std::uint8_t* to, std::size_t capacity) {
     const auto rare = [&] { return reference_kernels().add(p, pa, a, pb, b, count, to, capacity); };
     if (!add_supported(p, pa, pb, capacity)) return rare();
-    Parsed ca;
-    Parsed cb;
+    Parsed c[2];
+    Parsed& ca = c[0];
+    Parsed& cb = c[1];
     const Parse fa = parse<V>(pa, a, ca);
     const Parse fb = parse<V>(pb, b, cb);
     if (fa == Parse::corrupt || fb == Parse::corrupt) return chunk_corrupt;
@@ -290,7 +290,7 @@ struct FastSums : FastCodec<V> {
     Choice<std::int32_t> choice;
     const bool agree = common_choice(ca, cb, choice);
     if (agree && count == chunk_values) {
-      const std::size_t n = add_planes(p, pa, ca, pb, cb, choice, to, rare);
+      const std::size_t n = add_planes(p, pa, pb, c, choice, to, rare);
       if (n != 0) return n;
     }
     Unpacked x;
@@ -322,10 +322,27 @@ struct FastSums : FastCodec<V> {
            (pa.shape.sum || !is_on_grid(pa, a.fill_value)) && (pb.shape.sum || !is_on_grid(pb, b.fill_value));
   }
 
+  /// V::Sums can add residuals of several chunks, and of local integers.
+  static constexpr bool sums_terms = requires(Parsed & c, typename V::Planes& s) {
+    V::Sums::template from_terms<Predictor::none, false>(nullptr, 0, &c, 2, s);
+  };
+
+  /// The planes of a sum of n chunks that are coded alike and have no marks; with local integers where `local` is not
+  /// null, whose residuals start from `base`. False: they are too many.
+  template <class Planes>
+  static bool sum_planes(Predictor predictor, const Integers* local, std::int32_t base, const Parsed* c, int n,
+                         Planes& s) {
+    if (local == nullptr) return V::Sums::template from_terms<Predictor::none, false>(nullptr, 0, c, n, s);
+    return with_predictor(
+        predictor, [&](auto k) { return V::Sums::template from_terms<k.value, true>(local, base, c, n, s); });
+  }
+
   /// Residuals are added as they are. Returns 0 where that would not do.
   template <class Rare>
-  static std::size_t add_planes(const Params& p, const Params& pa, Parsed& ca, const Params& pb, Parsed& cb,
+  static std::size_t add_planes(const Params& p, const Params& pa, const Params& pb, Parsed (&c)[2],
                                 Choice<std::int32_t> choice, std::uint8_t* to, Rare rare) {
+    Parsed& ca = c[0];
+    Parsed& cb = c[1];
     Fill fill;
     if (!common_fill(pa, ca, pb, cb, fill)) return 0;
     if (ca.kind == Kind::constant) flatten(ca, cb);
@@ -334,12 +351,10 @@ struct FastSums : FastCodec<V> {
       if (staged_sum(ca, cb)) {
         typename V::Planes s;
         if constexpr (sums_marked) {
-          if (!V::Sums::from_chunks(ca, cb, fill, s)) return 0;
-          if (fill.blocks != 0) return finish_marked(s, choice, fill, to);
-        } else {
-          V::Sums::from_chunks(ca, cb, s);
+          if (fill.blocks != 0) return V::Sums::from_marked(c, fill, s) ? finish_marked(s, choice, fill, to) : 0;
         }
-        return finish_stages<typename V::Sums>(p, s, choice, choice.predictor, chunk_values, to, rare);
+        if (sum_planes(choice.predictor, nullptr, 0, c, 2, s))
+          return finish_stages<typename V::Sums>(p, s, choice, choice.predictor, chunk_values, to, rare);
       }
     }
     if constexpr (by_blocks) {
@@ -426,13 +441,10 @@ struct FastSums : FastCodec<V> {
     }
     Integers& q = local.q;
     q.start(local_base);
-    if constexpr (staged) {
-      const Extent e(c);
+    if constexpr (sums_terms) {
       typename V::Planes s;
-      if (fill.blocks == 0 && e.widest <= 15 && with_predictor(choice.predictor, [&](auto k) {
-            return V::Staged::template from_both<k.value>(q, local_base, c, s);
-          }))
-        return finish_stages<typename V::Staged>(p, s, choice, choice.predictor, chunk_values, to, rare);
+      if (fill.blocks == 0 && sum_planes(choice.predictor, &q, local_base, &c, 1, s))
+        return finish_stages<typename V::Sums>(p, s, choice, choice.predictor, chunk_values, to, rare);
     }
     Writer w;
     if (!with_predictor(choice.predictor,
@@ -441,10 +453,5 @@ struct FastSums : FastCodec<V> {
     if (unclear(p, w.codes, w.coded(), choice.predictor, chunk_values)) return rare();
     fill.value = sum;
     return finish_sum(p, w, choice, fill, to);
-  }
-
-  static const Kernels* kernels() {
-    static const Kernels k{Codec::encode, Codec::decode, add, encode_add};
-    return &k;
   }
 };

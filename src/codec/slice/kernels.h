@@ -1,9 +1,10 @@
-// What a SIMD target offers: four operations on one chunk. The reference is their definition; every other set writes
+// What a SIMD target offers: five operations on one chunk. The reference is their definition; every other set writes
 // the same bytes and reads the same values, and hands rare shapes (listed exceptions, lossless blocks) to it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "codec/grid.h"
 #include "codec/slice/chunk.h"
@@ -38,9 +39,19 @@ struct ChunkBytes {
   std::size_t readable = 0;
 };
 
-/// Results of add and encode_add that are no sizes.
+/// Results of sums that are no sizes.
 inline constexpr std::size_t chunk_corrupt = 0;
 inline constexpr std::size_t chunk_too_large = ~std::size_t{0};
+inline constexpr std::size_t chunk_unfused = chunk_too_large - 1;  ///< of `sum`: add one after another
+
+/// Most that `sum` adds at once, local elements and chunks.
+inline constexpr int most_terms = 8;
+
+/// What an operand frame brings to one chunk of a sum.
+struct Term {
+  const Params* params = nullptr;
+  ChunkBytes bytes;
+};
 
 /// Kernels may write up to this many bytes past the size they return.
 inline constexpr std::size_t write_slack = 128;
@@ -58,9 +69,16 @@ struct Kernels {
   /// out = encode(x) + b, as add.
   std::size_t (*encode_add)(const Params& p, const Params& px, const void* x, const Params& pb, ChunkBytes b, int count,
                             std::uint8_t* out, std::size_t capacity);
+  /// out = x + terms[0] + terms[1] + ..., the bytes that encode_add and add would write one after another; px and x may
+  /// be null: terms alone then. At most most_terms in all. As add, or chunk_unfused for what it leaves to those.
+  std::size_t (*sum)(const Params& p, const Params* px, const void* x, std::span<const Term> terms, int count,
+                     std::uint8_t* out, std::size_t capacity);
 };
 
 const Kernels& reference_kernels();
+
+/// An element of a floating-point type, by its bits.
+double element_value(DType t, std::uint64_t bits);
 
 /// Whether an element of an operand frame, by its bits, would be a grid point where it is not stored exactly.
 bool is_on_grid(const Params& p, std::uint64_t element);

@@ -26,6 +26,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #include "codec/slice/fast_codec.h"
 #include "codec/slice/fast_sums.h"
+#include "codec/slice/fast_sums_many.h"
 // The policy's base uses the types above.
 #include "codec/slice/portable_policy.h"
 
@@ -192,7 +193,7 @@ struct Portable : PortableBase {
   }
 };
 
-const Kernels* found() { return FastSums<Portable>::kernels(); }
+const Kernels* found() { return FastManySums<Portable>::kernels(); }
 
 }  // namespace
 }  // namespace laconic::slice

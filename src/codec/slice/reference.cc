@@ -196,19 +196,6 @@ Chunk<I>& scratch(int which) {
   return *c;
 }
 
-double element_value(DType t, std::uint64_t bits) {
-  switch (t) {
-    case DType::f64:
-      return F64::real(bits);
-    case DType::f16:
-      return F16::real(static_cast<std::uint16_t>(bits));
-    case DType::bf16:
-      return BF16::real(static_cast<std::uint16_t>(bits));
-    default:
-      return F32::real(static_cast<std::uint32_t>(bits));
-  }
-}
-
 /// The exact value of position i of an operand or sum; `term` counts the marked positions passed so far.
 template <class I>
 Expansion exact_value(const Params& p, const Chunk<I>& c, int i, std::size_t& term) {
@@ -380,7 +367,24 @@ std::size_t encode_add(const Params& p, const Params& px, const void* x, const P
                  : load_and_add<std::int32_t>(p, px, x, pb, b, count, out, capacity);
 }
 
+std::size_t sum(const Params&, const Params*, const void*, std::span<const Term>, int, std::uint8_t*, std::size_t) {
+  return chunk_unfused;  // the definition adds one after another
+}
+
 }  // namespace
+
+double element_value(DType t, std::uint64_t bits) {
+  switch (t) {
+    case DType::f64:
+      return F64::real(bits);
+    case DType::f16:
+      return F16::real(static_cast<std::uint16_t>(bits));
+    case DType::bf16:
+      return BF16::real(static_cast<std::uint16_t>(bits));
+    default:
+      return F32::real(static_cast<std::uint32_t>(bits));
+  }
+}
 
 bool is_on_grid(const Params& p, std::uint64_t element) {
   std::int64_t q = 0;
@@ -397,7 +401,7 @@ bool is_on_grid(const Params& p, std::uint64_t element) {
 }
 
 const Kernels& reference_kernels() {
-  static const Kernels k{encode, decode, add, encode_add};
+  static const Kernels k{encode, decode, add, encode_add, sum};
   return k;
 }
 

@@ -1,6 +1,7 @@
 #include "codec/slice/slice.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -160,6 +161,68 @@ std::size_t sum_chunk_share(DType dtype) {
 }
 constexpr std::size_t sum_chunk_limit = 4 * max_chunk_units;
 
+/// One thread's way through the chunks of a sum.
+class ChunkAdder {
+ public:
+  ChunkAdder(const Params& p, const Local& local, std::span<const Operand> operands, std::size_t first, bool threaded)
+      : p_(p), local_(local), count_(operands[0].payload.count), terms_(operands.size()) {
+    std::uint32_t arrays = local.x != nullptr ? 1 : 0;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const Operand& o = operands[i];
+      cursors_.emplace_back(o.payload, first, threaded ? nullptr : o.payload.witness);
+      terms_[i].params = &o.params;
+      arrays += o.params.operands;
+      partial_.push_back(params_for(p.grid, arrays));
+    }
+  }
+
+  /// Returns as kernels do.
+  std::size_t add(std::size_t chunk, std::uint8_t* to, std::size_t room) {
+    for (std::size_t i = 0; i < terms_.size(); ++i) terms_[i].bytes = cursors_[i].next();
+    const int count = values_in(count_, chunk);
+    const void* x = local_.x != nullptr ? element_at(local_.params, local_.x, chunk) : nullptr;
+    const std::size_t all = terms_.size() + (x != nullptr ? 1 : 0);
+    if (all > 2 && all <= most_terms) {
+      const std::size_t n = kernels_.sum(p_, x != nullptr ? &local_.params : nullptr, x, terms_, count, to, room);
+      if (n != chunk_unfused) return n;
+    }
+    return one_after_another(x, count, to, room);
+  }
+
+ private:
+  std::size_t one_after_another(const void* x, int count, std::uint8_t* to, std::size_t room) {
+    Term held = x != nullptr ? Term{} : terms_[0];
+    std::size_t n = 0;
+    for (std::size_t i = x != nullptr ? 0 : 1; i < terms_.size(); ++i) {
+      const bool last = i + 1 == terms_.size();
+      const Params& p = last ? p_ : partial_[i];
+      std::uint8_t* out = last ? to : scratch(i % 2);
+      const std::size_t capacity = last ? room : sum_chunk_limit;
+      const Term& t = terms_[i];
+      n = held.params == nullptr
+              ? kernels_.encode_add(p, local_.params, x, *t.params, t.bytes, count, out, capacity)
+              : kernels_.add(p, *held.params, held.bytes, *t.params, t.bytes, count, out, capacity);
+      if (n == chunk_corrupt || n == chunk_too_large) return n;
+      held = {&p, {out, n, write_slack}};
+    }
+    return n;
+  }
+  std::uint8_t* scratch(std::size_t which) {
+    auto& s = scratch_[which];
+    if (!s) s = std::make_unique_for_overwrite<std::uint8_t[]>(sum_chunk_limit + write_slack);
+    return s.get();
+  }
+
+  const Kernels& kernels_ = kernels();
+  const Params& p_;
+  const Local& local_;
+  std::size_t count_;
+  std::vector<Cursor> cursors_;
+  std::vector<Term> terms_;
+  std::vector<Params> partial_;  ///< of the sums up to each term
+  std::array<std::unique_ptr<std::uint8_t[]>, 2> scratch_;
+};
+
 }  // namespace
 
 std::size_t capacity(DType dtype, std::size_t count) {
@@ -197,30 +260,15 @@ std::size_t encode(const Params& params, const void* x, std::size_t count, MutBy
   });
 }
 
-std::size_t add(const Params& p, const Params& pa, const Payload& a, const Params& pb, const Payload& b, MutBytes out,
-                int threads, Witness* witness) {
-  const Kernels& k = kernels();
-  return write_payload(a.count, sum_chunk_limit, sum_chunk_share(p.grid.dtype), out, threads, witness,
+std::size_t sum(const Params& p, const Local& local, std::span<const Operand> operands, MutBytes out, int threads,
+                Witness* witness) {
+  return write_payload(operands[0].payload.count, sum_chunk_limit, sum_chunk_share(p.grid.dtype), out, threads, witness,
                        [&](std::size_t first) {
-                         return [&, ca = Cursor(a, first, threads > 1 ? nullptr : a.witness),
-                                 cb = Cursor(b, first, threads > 1 ? nullptr : b.witness)](
+                         return [adder = ChunkAdder(p, local, operands, first, threads > 1)](
                                     std::size_t c, std::uint8_t* to, std::size_t room) mutable {
-                           const ChunkBytes from_a = ca.next();
-                           return k.add(p, pa, from_a, pb, cb.next(), values_in(a.count, c), to, room);
+                           return adder.add(c, to, room);
                          };
                        });
-}
-
-std::size_t encode_add(const Params& p, const Params& px, const void* x, const Params& pb, const Payload& b,
-                       MutBytes out, int threads, Witness* witness) {
-  const Kernels& k = kernels();
-  return write_payload(
-      b.count, sum_chunk_limit, sum_chunk_share(p.grid.dtype), out, threads, witness, [&](std::size_t first) {
-        return [&, cb = Cursor(b, first, threads > 1 ? nullptr : b.witness)](std::size_t c, std::uint8_t* to,
-                                                                             std::size_t room) mutable {
-          return k.encode_add(p, px, element_at(p, x, c), pb, cb.next(), values_in(b.count, c), to, room);
-        };
-      });
 }
 
 void decode(const Params& params, const Payload& in, std::size_t first, std::size_t n, void* y, int threads) {

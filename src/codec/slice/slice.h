@@ -19,7 +19,7 @@ constexpr std::size_t table_bytes(std::size_t count) { return pad4(2 * chunks_of
 
 /// Most bytes that encode() writes.
 std::size_t capacity(DType dtype, std::size_t count);
-/// Most bytes that add() and encode_add() write, except for sums of absurdly spread values (then they throw too_small).
+/// Most bytes that sum() writes, except for sums of absurdly spread values (then they throw too_small).
 std::size_t sum_capacity(DType dtype, std::size_t count);
 
 /// A payload whose table has been found to describe exactly its bytes.
@@ -32,13 +32,24 @@ struct Payload {
 /// Throws Error(corrupt) when the table does not fit.
 Payload check_table(Bytes payload, std::size_t count);
 
+/// A payload that is a term of a sum.
+struct Operand {
+  Params params;
+  Payload payload;
+};
+/// Elements that are a sum's first term; null: there are none.
+struct Local {
+  Params params;
+  const void* x = nullptr;
+};
+
 /// Each returns the payload's bytes; Error(too_small) when out cannot hold it, Error(corrupt) for a damaged operand.
-/// Sums by one thread show `witness`, if there is one, the chunks that they have written.
 std::size_t encode(const Params& p, const void* x, std::size_t count, MutBytes out, int threads);
-std::size_t add(const Params& p, const Params& pa, const Payload& a, const Params& pb, const Payload& b, MutBytes out,
-                int threads, Witness* witness = nullptr);
-std::size_t encode_add(const Params& p, const Params& px, const void* x, const Params& pb, const Payload& b,
-                       MutBytes out, int threads, Witness* witness = nullptr);
+
+/// out = local + operands[0] + operands[1] + ..., two at least: what adding them one after another gives. p describes
+/// the result. One thread shows `witness`, if there is one, the chunks that it has written.
+std::size_t sum(const Params& p, const Local& local, std::span<const Operand> operands, MutBytes out, int threads,
+                Witness* witness = nullptr);
 
 /// Decodes chunks [first, first + n) to y, which holds the values of just those.
 void decode(const Params& p, const Payload& in, std::size_t first, std::size_t n, void* y, int threads);
