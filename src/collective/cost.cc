@@ -92,6 +92,10 @@ bool direct_pays(const Workload& w, const Costs& costs, double fraction, std::si
   ring.wire += more * (n - 1) / n;
   direct.steps = phases;
   direct.encode += (n - 2) / n;
+  if (sums) {  // all that comes is added at once: beyond the first message, what it costs to read it
+    direct.add = 1 / n;
+    direct.decode += (n - 2) / n;
+  }
   return seconds_of(direct, w, costs, fraction) < seconds_of(ring, w, costs, fraction);
 }
 

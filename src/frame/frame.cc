@@ -143,17 +143,6 @@ void check_divisor(const Header& h, std::uint32_t divisor) {
                 "divisor: frames of codec " + std::string(codec_of(h).name()) + " are no sums; decode with divisor 1");
 }
 
-/// The codec's sums; both frames must be of one that has them.
-const LinearCodec& linear_of(const Header& a, const Header& b) {
-  if (a.codec != b.codec)
-    throw Error(Code::mismatch, "the operands are coded by " + std::string(codec_of(a).name()) + " and " +
-                                    std::string(codec_of(b).name()));
-  if (codec_of(a).linear() == nullptr)
-    throw Error(Code::unsupported, "frames of codec " + std::string(codec_of(a).name()) +
-                                       " cannot be added: decode, add and encode, or use slice");
-  return *codec_of(a).linear();
-}
-
 /// What a sum of frames with these headers is.
 Header sum_header(const Header& a, const Header& b) {
   if (!a.grid.same_points(b.grid))
@@ -218,6 +207,19 @@ class Operand {
   Reading reading_;
   bool shown_;
 };
+
+/// The codec's sums; all operands must be of one that has them.
+const LinearCodec& linear_of(std::span<const Operand> operands) {
+  const Codec& codec = codec_of(operands[0].header);
+  for (const Operand& o : operands)
+    if (o.header.codec != codec.id())
+      throw Error(Code::mismatch, "the operands are coded by " + std::string(codec.name()) + " and " +
+                                      std::string(codec_of(o.header).name()));
+  if (codec.linear() == nullptr)
+    throw Error(Code::unsupported, "frames of codec " + std::string(codec.name()) +
+                                       " cannot be added: decode, add and encode, or use slice");
+  return *codec.linear();
+}
 
 }  // namespace
 
@@ -315,12 +317,9 @@ std::size_t sum(std::optional<ConstArray> x, std::span<const Bytes> frames, MutB
   const LinearCodec* codec = nullptr;
   const auto plan = [&] {
     if (x) check_array(h, x->dtype, x->count, "x");
-    codec = &linear_of(h, h);
+    codec = &linear_of(operands);
     if (x) h = sum_header(local, h);
-    for (std::size_t i = 1; i < operands.size(); ++i) {
-      linear_of(h, operands[i].header);
-      h = sum_header(h, operands[i].header);
-    }
+    for (std::size_t i = 1; i < operands.size(); ++i) h = sum_header(h, operands[i].header);
   };
   Operand::explain(plan, operands);
 
