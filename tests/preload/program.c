@@ -3,7 +3,8 @@
  *
  *   program TOLERANCE [ELEMENTS]      largest error allowed in floating-point results; elements a rank
  *
- * Prints "N calls, all as they should be" on rank 0, or what was wrong, with exit status 1. */
+ * Prints what MPI it runs over and "N calls, all as they should be" on rank 0, or what was wrong, with exit status 1.
+ */
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -29,7 +30,7 @@ static double allowed(void) { return tolerance + 1e-5; }
 enum form { BLOCKING, NONBLOCKING, PERSISTENT };
 static const char* const form_names[] = {"", "i", "persistent "};
 
-#if MPI_VERSION >= 4
+#if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5 /* which has much of MPI 4, but does not say so */
 enum { FORMS = 3 };
 #define INIT(name, ...) MPI_##name##_init(__VA_ARGS__, MPI_INFO_NULL, &request)
 #else
@@ -451,11 +452,13 @@ int main(int argc, char** argv) {
   corners();
   several();
   large_counts();
-  int all = 0;
+  char library[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length, all = 0;
+  MPI_Get_library_version(library, &length);
   MPI_Reduce(&wrong, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
   if (rank == 0) {
     if (all == 0)
-      printf("%d calls, all as they should be\n", calls);
+      printf("%.*s: %d calls, all as they should be\n", (int)strcspn(library, ",\n"), library, calls);
     else
       printf("%d elements are wrong\n", all);
   }
