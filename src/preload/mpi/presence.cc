@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -52,7 +53,7 @@ class ErrorsReturn {
   ErrorsReturn() {
     MPI_Errhandler noting = MPI_ERRHANDLER_NULL;
     PMPI_Comm_create_errhandler(note, &noting);
-    for (std::size_t i = 0; i < 2; ++i) {
+    for (std::size_t i = 0; i < std::size(comms_); ++i) {
       PMPI_Comm_get_errhandler(comms_[i], &before_[i]);
       PMPI_Comm_set_errhandler(comms_[i], noting);
     }
@@ -61,7 +62,7 @@ class ErrorsReturn {
   ErrorsReturn(const ErrorsReturn&) = delete;
   ErrorsReturn& operator=(const ErrorsReturn&) = delete;
   ~ErrorsReturn() {
-    for (std::size_t i = 0; i < 2; ++i) {
+    for (std::size_t i = 0; i < std::size(comms_); ++i) {
       PMPI_Comm_set_errhandler(comms_[i], before_[i]);
       PMPI_Errhandler_free(&before_[i]);
     }
@@ -78,8 +79,13 @@ class ErrorsReturn {
   static void note(MPI_Comm* /*comm*/, int* /*error*/, ...) { noted_ = true; }
 
   static inline bool noted_ = false;  // MPI_Init is for one thread
+#ifdef OPEN_MPI
   MPI_Comm comms_[2] = {MPI_COMM_WORLD, MPI_COMM_SELF};
-  MPI_Errhandler before_[2] = {MPI_ERRHANDLER_NULL, MPI_ERRHANDLER_NULL};
+#else
+  // As long as nobody has given MPI_COMM_SELF a handler, MPICH takes that of MPI_COMM_WORLD. That must stay so.
+  MPI_Comm comms_[1] = {MPI_COMM_WORLD};
+#endif
+  MPI_Errhandler before_[sizeof comms_ / sizeof *comms_] = {};
 };
 
 bool publish(const std::string& what, std::string_view text) {
