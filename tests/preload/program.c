@@ -403,6 +403,42 @@ static void several(void) {
   free(x);
 }
 
+/* Some ranks wait for each call, the others for all of them at the end; then the other way round. Small gathers may be
+ * left to MPI without any exchange after the first, large broadcasts where compression does not pay. */
+static void ahead(void) {
+  enum { many = 60, few = 10 };
+  float *x = operand(few), *gathered[many], *data[many];
+  int* counts = memory((size_t)size * sizeof *counts);
+  int* places = memory((size_t)size * sizeof *places);
+  MPI_Request requests[2 * many];
+  for (int r = 0; r < size; ++r) {
+    counts[r] = few;
+    places[r] = r * few;
+  }
+  doing = "some ranks ahead of others";
+  for (int leader = 0; leader < 2; ++leader) {
+    for (int k = 0; k < many; ++k) {
+      gathered[k] = memory((size_t)(size * few) * sizeof **gathered);
+      data[k] = rank == root ? operand(count) : memory(count * sizeof **data);
+      calls += 2;
+      MPI_Igatherv(x, few, MPI_FLOAT, gathered[k], counts, places, MPI_FLOAT, 0, MPI_COMM_WORLD, &requests[2 * k]);
+      MPI_Ibcast(data[k], (int)count, MPI_FLOAT, root, MPI_COMM_WORLD, &requests[2 * k + 1]);
+      if (rank % 2 != leader) MPI_Waitall(2, &requests[2 * k], MPI_STATUSES_IGNORE);
+    }
+    MPI_Waitall(2 * many, requests, MPI_STATUSES_IGNORE);
+    for (int k = 0; k < many; ++k) {
+      for (size_t i = 0; rank == 0 && i < (size_t)(size * few); ++i)
+        expect(gathered[k][i], value((int)i / few, i % few), allowed(), i);
+      for (size_t i = 0; i < count; i += 97) expect(data[k][i], value(root, i), allowed(), i);
+      free(gathered[k]);
+      free(data[k]);
+    }
+  }
+  free(counts);
+  free(places);
+  free(x);
+}
+
 #if MPI_VERSION >= 4
 static void large_counts(void) {
   float* x = operand(count);
@@ -451,6 +487,7 @@ int main(int argc, char** argv) {
   types();
   corners();
   several();
+  ahead();
   large_counts();
   char library[MPI_MAX_LIBRARY_VERSION_STRING];
   int length, all = 0;
