@@ -467,6 +467,26 @@ static void large_counts(void) {
 static void large_counts(void) {}
 #endif
 
+/* What MPI reports stays reported. MPICH gives MPI_COMM_SELF the handler of MPI_COMM_WORLD, and looks for buffers that
+ * are used twice. */
+#ifdef MPICH_VERSION
+static void mistakes(void) {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  doing = "a name that nobody published";
+  char port[MPI_MAX_PORT_NAME];
+  expect(MPI_Lookup_name("tests.preload.nobody", MPI_INFO_NULL, port) != MPI_SUCCESS, 1, 0, 0);
+  float* x = operand(count);
+  MPI_Request request = MPI_REQUEST_NULL;
+  doing = "one buffer twice";
+  expect(MPI_Allreduce(x, x, (int)count, MPI_FLOAT, MPI_MAX, MPI_COMM_WORLD) != MPI_SUCCESS, 1, 0, 0);
+  expect(MPI_Iallreduce(x, x, (int)count, MPI_FLOAT, MPI_MAX, MPI_COMM_WORLD, &request) != MPI_SUCCESS, 1, 0, 0);
+  free(x);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+#else
+static void mistakes(void) {}
+#endif
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -489,6 +509,7 @@ int main(int argc, char** argv) {
   several();
   ahead();
   large_counts();
+  mistakes();
   char library[MPI_MAX_LIBRARY_VERSION_STRING];
   int length, all = 0;
   MPI_Get_library_version(library, &length);

@@ -26,7 +26,11 @@ int next_tag() {
   return static_cast<int>(used.fetch_add(1, std::memory_order_relaxed) % static_cast<unsigned>(tags));
 }
 
-void ring(int tag) { PMPI_Send(nullptr, 0, MPI_BYTE, 0, tag, bell); }
+/// After an error the message is longer than what is received: so the program's MPI_Wait or MPI_Test returns one, too.
+void ring(int tag, int code) {
+  const char one = 0;
+  PMPI_Send(&one, code == MPI_SUCCESS ? 0 : 1, MPI_BYTE, 0, tag, bell);
+}
 
 /// Derived datatypes of a call, kept although the program may free its own before the call is done.
 class KeptTypes {
@@ -100,17 +104,13 @@ bool is_known_plain(Runtime& runtime, Line& line, const Call& call, const std::s
 
 /// On a line's thread. What is_known_plain() must be MPI's non-blocking call here too, if the program began it with
 /// one: on other ranks the program's thread may have made it.
-void perform_later(Runtime& runtime, Line& line, const Pending& pending) noexcept {
+int perform_later(Runtime& runtime, Line& line, const Pending& pending) noexcept {
   try {
-    if (is_known_plain(runtime, line, pending.call, pending.label)) {
-      pending.plain(line.mpi());
-      return;
-    }
+    if (is_known_plain(runtime, line, pending.call, pending.label)) return pending.plain(line.mpi());
   } catch (const std::exception& e) {
-    runtime.raise(pending.call.comm, e.what());
-    return;
+    return runtime.raise(pending.call.comm, e.what());
   }
-  perform(runtime, line, pending.call, pending.label, pending.plain);
+  return perform(runtime, line, pending.call, pending.label, pending.plain);
 }
 
 int to_the_end(const PlainStart& start, MPI_Comm comm) {
@@ -120,12 +120,7 @@ int to_the_end(const PlainStart& start, MPI_Comm comm) {
 }
 
 void run_in_background(Runtime& runtime, const Pending& pending, Line* line, const std::string& why_none, int tag) {
-  if (line == nullptr) {
-    runtime.raise(pending.call.comm, why_none);
-  } else {
-    perform_later(runtime, *line, pending);
-  }
-  ring(tag);
+  ring(tag, line == nullptr ? runtime.raise(pending.call.comm, why_none) : perform_later(runtime, *line, pending));
 }
 
 struct Persistent {
@@ -166,6 +161,7 @@ int perform(Runtime& runtime, Line& line, const Call& call, const std::string& l
 
 int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& plain) noexcept {
   try {
+    if (is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
     return perform(runtime, group.foreground(), call, runtime.label_of(call), plain);
   } catch (const std::exception& e) {
     return runtime.raise(call.comm, e.what());
@@ -174,6 +170,7 @@ int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& p
 
 int begin(Runtime& runtime, Group& group, Call call, PlainStart plain, MPI_Request* request) noexcept {
   try {
+    if (is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
     BackgroundLine& line = group.background();
     Line* const idle = line.if_idle();
     if (idle != nullptr && is_known_plain(runtime, *idle, call, runtime.label_of(call)))
@@ -194,6 +191,7 @@ int begin(Runtime& runtime, Group& group, Call call, PlainStart plain, MPI_Reque
 
 int make_persistent(Runtime& runtime, const Group& group, Call call, PlainCall plain, MPI_Request* request) noexcept {
   try {
+    if (is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
     const int tag = next_tag();
     auto made = std::make_unique<Persistent>(call, group, std::move(plain), tag);
     const int code = PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, tag, bell, request);
@@ -237,6 +235,7 @@ void forget_persistent(MPI_Request request) {
 
 void prepare_requests() {
   PMPI_Comm_dup(MPI_COMM_SELF, &bell);
+  PMPI_Comm_set_errhandler(bell, MPI_ERRORS_RETURN);  // the handler of the call's communicator has been called before
   int* most = nullptr;
   int found = 0;
   PMPI_Comm_get_attr(bell, MPI_TAG_UB, static_cast<void*>(&most), &found);
