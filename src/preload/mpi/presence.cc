@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <iterator>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -53,18 +52,18 @@ class ErrorsReturn {
   ErrorsReturn() {
     MPI_Errhandler noting = MPI_ERRHANDLER_NULL;
     PMPI_Comm_create_errhandler(note, &noting);
-    for (std::size_t i = 0; i < std::size(comms_); ++i) {
-      PMPI_Comm_get_errhandler(comms_[i], &before_[i]);
-      PMPI_Comm_set_errhandler(comms_[i], noting);
+    for (Kept& kept : kept_) {
+      PMPI_Comm_get_errhandler(kept.comm, &kept.before);
+      PMPI_Comm_set_errhandler(kept.comm, noting);
     }
     PMPI_Errhandler_free(&noting);
   }
   ErrorsReturn(const ErrorsReturn&) = delete;
   ErrorsReturn& operator=(const ErrorsReturn&) = delete;
   ~ErrorsReturn() {
-    for (std::size_t i = 0; i < std::size(comms_); ++i) {
-      PMPI_Comm_set_errhandler(comms_[i], before_[i]);
-      PMPI_Errhandler_free(&before_[i]);
+    for (Kept& kept : kept_) {
+      PMPI_Comm_set_errhandler(kept.comm, kept.before);
+      PMPI_Errhandler_free(&kept.before);
     }
   }
 
@@ -79,13 +78,16 @@ class ErrorsReturn {
   static void note(MPI_Comm* /*comm*/, int* /*error*/, ...) { noted_ = true; }
 
   static inline bool noted_ = false;  // MPI_Init is for one thread
+  struct Kept {
+    MPI_Comm comm;
+    MPI_Errhandler before = MPI_ERRHANDLER_NULL;
+  };
 #ifdef OPEN_MPI
-  MPI_Comm comms_[2] = {MPI_COMM_WORLD, MPI_COMM_SELF};
+  Kept kept_[2] = {{MPI_COMM_WORLD}, {MPI_COMM_SELF}};
 #else
   // As long as nobody has given MPI_COMM_SELF a handler, MPICH takes that of MPI_COMM_WORLD. That must stay so.
-  MPI_Comm comms_[1] = {MPI_COMM_WORLD};
+  Kept kept_[1] = {{MPI_COMM_WORLD}};
 #endif
-  MPI_Errhandler before_[sizeof comms_ / sizeof *comms_] = {};
 };
 
 bool publish(const std::string& what, std::string_view text) {
