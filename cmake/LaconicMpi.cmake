@@ -2,6 +2,8 @@
 #   LACONIC_MPI_FLAVOURS             list of what was found: openmpi, mpich
 #   LACONIC_MPI_BUILDS               the same and abi, the MPI-5 standard interface, which MPICH 5 and Intel MPI have too:
 #                                    for what is preloaded
+#   LACONIC_MPI_RUNTIMES             the flavours and openmpi5: Open MPI 5, which the libraries for openmpi serve too,
+#                                    and which only unmodified programs are tested with
 #   laconic::mpi_<flavour>           imported target: headers and libraries
 #   LACONIC_MPIEXEC_<flavour>        its launcher
 #   LACONIC_MPIF_openmpi             its Fortran compiler, if there is one
@@ -72,19 +74,31 @@ if(LACONIC_MPI)
   set(LACONIC_MPIEXEC_FLAGS_mpich -launcher fork)
   set(LACONIC_MPI_ENV_mpich MPIR_CVAR_POLLS_BEFORE_YIELD=1 LACONIC_CACHE=off)
 
+  # PyPI's Open MPI 5, where tools/setup puts it.
+  find_program(LACONIC_MPICC_openmpi5 NAMES mpicc PATHS "${LACONIC_VENV}/openmpi5/bin" NO_DEFAULT_PATH DOC "Open MPI 5's compiler wrapper")
+  find_program(LACONIC_MPIEXEC_openmpi5 NAMES mpiexec PATHS "${LACONIC_VENV}/openmpi5/bin" NO_DEFAULT_PATH DOC "Open MPI 5's launcher")
+  set(LACONIC_MPIEXEC_FLAGS_openmpi5 ${LACONIC_MPIEXEC_FLAGS_openmpi})
+  set(LACONIC_MPI_ENV_openmpi5 ${LACONIC_MPI_ENV_openmpi})
+
   set(wanted openmpi mpich)
   if(LACONIC_MPI IN_LIST wanted)
     set(wanted ${LACONIC_MPI})
   endif()
-  foreach(flavour IN LISTS wanted)
+  set(LACONIC_MPI_RUNTIMES "")
+  foreach(flavour IN LISTS wanted ITEMS openmpi5)
+    if(flavour STREQUAL openmpi5 AND NOT openmpi IN_LIST LACONIC_MPI_RUNTIMES)
+      continue()
+    endif()
     if(LACONIC_MPICC_${flavour} AND LACONIC_MPIEXEC_${flavour})
       _laconic_mpi_target(${flavour} "${LACONIC_MPICC_${flavour}}")
       _laconic_mpi_name(${flavour} name)
       set(LACONIC_MPI_NAME_${flavour} "${name} (${LACONIC_MPICC_${flavour}})")
-      list(APPEND LACONIC_MPI_FLAVOURS ${flavour})
+      list(APPEND LACONIC_MPI_RUNTIMES ${flavour})
       message(STATUS "MPI: ${LACONIC_MPI_NAME_${flavour}}")
     endif()
   endforeach()
+  set(LACONIC_MPI_FLAVOURS ${LACONIC_MPI_RUNTIMES})
+  list(REMOVE_ITEM LACONIC_MPI_FLAVOURS openmpi5)
   set(LACONIC_MPI_BUILDS ${LACONIC_MPI_FLAVOURS})
   find_program(LACONIC_MPICC_abi NAMES mpicc_abi PATHS "${LACONIC_VENV}/bin" DOC "Compiler wrapper of the standard ABI")
   if(LACONIC_MPICC_abi AND NOT LACONIC_MPI IN_LIST wanted)

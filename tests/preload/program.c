@@ -3,7 +3,8 @@
  *
  *   program TOLERANCE [ELEMENTS]      largest error allowed in floating-point results; elements a rank
  *
- * Prints "N calls, all as they should be" on rank 0, or what was wrong, with exit status 1. */
+ * Prints what MPI it runs over and "N calls, all as they should be" on rank 0, or what was wrong, with exit status 1.
+ */
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -29,7 +30,7 @@ static double allowed(void) { return tolerance + 1e-5; }
 enum form { BLOCKING, NONBLOCKING, PERSISTENT };
 static const char* const form_names[] = {"", "i", "persistent "};
 
-#if MPI_VERSION >= 4
+#if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5 /* which has much of MPI 4, but does not say so */
 enum { FORMS = 3 };
 #define INIT(name, ...) MPI_##name##_init(__VA_ARGS__, MPI_INFO_NULL, &request)
 #else
@@ -402,6 +403,42 @@ static void several(void) {
   free(x);
 }
 
+/* Some ranks wait for each call, the others for all of them at the end; then the other way round. Small gathers may be
+ * left to MPI without any exchange after the first, large broadcasts where compression does not pay. */
+static void ahead(void) {
+  enum { many = 60, few = 10 };
+  float *x = operand(few), *gathered[many], *data[many];
+  int* counts = memory((size_t)size * sizeof *counts);
+  int* places = memory((size_t)size * sizeof *places);
+  MPI_Request requests[2 * many];
+  for (int r = 0; r < size; ++r) {
+    counts[r] = few;
+    places[r] = r * few;
+  }
+  doing = "some ranks ahead of others";
+  for (int leader = 0; leader < 2; ++leader) {
+    for (int k = 0; k < many; ++k) {
+      gathered[k] = memory((size_t)(size * few) * sizeof **gathered);
+      data[k] = rank == root ? operand(count) : memory(count * sizeof **data);
+      calls += 2;
+      MPI_Igatherv(x, few, MPI_FLOAT, gathered[k], counts, places, MPI_FLOAT, 0, MPI_COMM_WORLD, &requests[2 * k]);
+      MPI_Ibcast(data[k], (int)count, MPI_FLOAT, root, MPI_COMM_WORLD, &requests[2 * k + 1]);
+      if (rank % 2 != leader) MPI_Waitall(2, &requests[2 * k], MPI_STATUSES_IGNORE);
+    }
+    MPI_Waitall(2 * many, requests, MPI_STATUSES_IGNORE);
+    for (int k = 0; k < many; ++k) {
+      for (size_t i = 0; rank == 0 && i < (size_t)(size * few); ++i)
+        expect(gathered[k][i], value((int)i / few, i % few), allowed(), i);
+      for (size_t i = 0; i < count; i += 97) expect(data[k][i], value(root, i), allowed(), i);
+      free(gathered[k]);
+      free(data[k]);
+    }
+  }
+  free(counts);
+  free(places);
+  free(x);
+}
+
 #if MPI_VERSION >= 4
 static void large_counts(void) {
   float* x = operand(count);
@@ -430,6 +467,26 @@ static void large_counts(void) {
 static void large_counts(void) {}
 #endif
 
+/* What MPI reports stays reported. MPICH gives MPI_COMM_SELF the handler of MPI_COMM_WORLD, and looks for buffers that
+ * are used twice. */
+#ifdef MPICH_VERSION
+static void mistakes(void) {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  doing = "a name that nobody published";
+  char port[MPI_MAX_PORT_NAME];
+  expect(MPI_Lookup_name("tests.preload.nobody", MPI_INFO_NULL, port) != MPI_SUCCESS, 1, 0, 0);
+  float* x = operand(count);
+  MPI_Request request = MPI_REQUEST_NULL;
+  doing = "one buffer twice";
+  expect(MPI_Allreduce(x, x, (int)count, MPI_FLOAT, MPI_MAX, MPI_COMM_WORLD) != MPI_SUCCESS, 1, 0, 0);
+  expect(MPI_Iallreduce(x, x, (int)count, MPI_FLOAT, MPI_MAX, MPI_COMM_WORLD, &request) != MPI_SUCCESS, 1, 0, 0);
+  free(x);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+#else
+static void mistakes(void) {}
+#endif
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -450,12 +507,16 @@ int main(int argc, char** argv) {
   types();
   corners();
   several();
+  ahead();
   large_counts();
-  int all = 0;
+  mistakes();
+  char library[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length, all = 0;
+  MPI_Get_library_version(library, &length);
   MPI_Reduce(&wrong, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
   if (rank == 0) {
     if (all == 0)
-      printf("%d calls, all as they should be\n", calls);
+      printf("%.*s: %d calls, all as they should be\n", (int)strcspn(library, ",\n"), library, calls);
     else
       printf("%d elements are wrong\n", all);
   }

@@ -314,6 +314,24 @@ std::vector<const Side*> sides_of(const Call& call, int rank) {
   return sides;
 }
 
+bool is_aliased(const Call& call, int rank) {
+#ifdef OPEN_MPI
+  static_cast<void>(call);
+  static_cast<void>(rank);
+  return false;
+#else
+  if (sides_of(call, rank).size() != 2) return false;
+  const auto own_place = [rank](const Side& side, bool of_one) {
+    const MPI_Count block = side.displacements.differ() ? side.displacements[rank] : rank * side.counts[rank];
+    return static_cast<const char*>(side.buffer) + (of_one && side.all ? block * info_of(side.type).extent : 0);
+  };
+  const bool parts = call.collective == Collective::allgather || call.collective == Collective::gather ||
+                     call.collective == Collective::scatter;
+  return call.send.counts[rank] != 0 && call.recv.counts[rank] != 0 &&
+         own_place(call.send, parts) == own_place(call.recv, parts);
+#endif
+}
+
 std::uint64_t bytes_at_a_glance(const Call& call) {
   if (call.irregular) return ~std::uint64_t{0};
   int size = 1;

@@ -42,6 +42,11 @@ void Worker::submit(std::function<void()> job) {
   changed_.notify_one();
 }
 
+bool Worker::is_idle() {
+  const std::lock_guard lock(mutex_);
+  return jobs_.empty() && !busy_;
+}
+
 void Worker::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -49,9 +54,11 @@ void Worker::run() {
     if (jobs_.empty()) return;
     const std::function<void()> job = std::move(jobs_.front());
     jobs_.pop_front();
+    busy_ = true;
     lock.unlock();
     job();
     lock.lock();
+    busy_ = false;
   }
 }
 
@@ -68,9 +75,10 @@ void Asking::learned(bool served) {
 
 Line::Line(MPI_Comm mpi) : mpi_(mpi), name_(name_of_rank_0(mpi)), comm_(make_mpi_transport(mpi)) {}
 
+bool Line::passes_over(const Call& call) { return !asking_[static_cast<std::size_t>(call.collective)].is_due(); }
+
 std::optional<Shape> Line::agree(const Call& call) {
   Asking& kind = asking_[static_cast<std::size_t>(call.collective)];
-  if (!kind.is_due()) return std::nullopt;
   const auto words = allgather_value(comm_.transport(), word_of(call, comm_.rank(), comm_.size()));
   const std::optional<Shape> shape = shape_of(words.data(), comm_.size());
   kind.learned(shape && shape->bytes >= Runtime::get()->least_bytes());
@@ -113,6 +121,8 @@ void BackgroundLine::submit(Job job) {
     job(line_ ? &*line_ : nullptr, why_none_);
   });
 }
+
+Line* BackgroundLine::if_idle() { return worker_->is_idle() && line_ ? &*line_ : nullptr; }
 
 Line& Group::foreground() {
   if (!foreground_) foreground_.emplace(comm_);

@@ -27,13 +27,14 @@ class Worker {
   ~Worker();
   /// Jobs must not throw.
   void submit(std::function<void()> job);
+  [[nodiscard]] bool is_idle();
 
  private:
   void run();
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> jobs_;
-  bool closing_ = false;
+  bool closing_ = false, busy_ = false;
   std::thread thread_;
 };
 
@@ -57,6 +58,8 @@ class Line {
   [[nodiscard]] MPI_Comm mpi() const { return mpi_; }
   /// Rank 0's, when this was made: the name decides about rules, so it must be the same everywhere.
   [[nodiscard]] const std::string& name() const { return name_; }
+  /// Whether an irregular call is not asked about, but left to MPI, and if so, counted. The same on all ranks.
+  bool passes_over(const Call& call);
   /// What becomes of an irregular call; nothing: it is left to MPI. Collective.
   std::optional<Shape> agree(const Call& call);
 
@@ -80,6 +83,9 @@ class BackgroundLine {
   /// Gets the line, or null and why there is none. Must not throw.
   using Job = std::function<void(Line* line, const std::string& why_none)>;
   void submit(Job job);
+  /// The line, if all that was submitted is done and it is there; else null. It is the caller's until the next
+  /// submit().
+  Line* if_idle();
 
  private:
   void begin();

@@ -5,7 +5,7 @@
 
 namespace laconic::preload {
 
-/// Of the same name, behind this library. Every MPI library has those that are asked for here.
+/// Of the same name, behind this library. Null: the MPI library has none.
 template <typename Function>
 Function next(const char* name) {
   return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));

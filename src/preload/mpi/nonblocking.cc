@@ -14,25 +14,26 @@ using laconic::preload::plain_call_kept;
 using laconic::preload::Runtime;
 using laconic::preload::worth_a_look;
 
-// A thread of Laconic's makes the call, where it turns out not to be served by MPI's blocking function.
+// A thread of Laconic's makes the call, unless it is known not to be served.
 // NOLINTBEGIN(bugprone-macro-parentheses): parameter lists and whole calls have none
-#define LACONIC_NONBLOCKING(name, pmpi_name, pmpi_blocking, parameters, arguments, call_)                          \
-  extern "C" int name(parameters, MPI_Request* request) {                                                          \
-    static const auto mpi = laconic::preload::next<decltype(&pmpi_name)>(#name);                                   \
-    Call call = call_;                                                                                             \
-    call.from = __builtin_return_address(0);                                                                       \
-    if (!worth_a_look(call) || !Runtime::get()->has_threads()) return mpi(arguments, request);                     \
-    Group* const group = group_for(call);                                                                          \
-    if (group == nullptr) return mpi(arguments, request);                                                          \
-    return laconic::preload::begin(*Runtime::get(), *group, call,                                                  \
-                                   plain_call_kept(call, *group, &pmpi_blocking, std::tuple{arguments}), request); \
+#define LACONIC_NONBLOCKING(name, pmpi_name, parameters, arguments, call_)                                     \
+  extern "C" int name(parameters, MPI_Request* request) {                                                      \
+    static const auto mpi = laconic::preload::next<decltype(&name)>(#name);                                    \
+    Call call = call_;                                                                                         \
+    call.from = __builtin_return_address(0);                                                                   \
+    if (!worth_a_look(call) || !Runtime::get()->has_threads()) return mpi(arguments, request);                 \
+    Group* const group = group_for(call);                                                                      \
+    if (group == nullptr) return mpi(arguments, request);                                                      \
+    return laconic::preload::begin(*Runtime::get(), *group, call,                                              \
+                                   plain_call_kept(call, *group, &pmpi_name, std::tuple{arguments}), request); \
   }
 
-#define LACONIC_PERSISTENT(name, pmpi_name, pmpi_blocking, parameters, arguments, call_)                               \
+#define LACONIC_PERSISTENT(name, pmpi_blocking, parameters, arguments, call_)                                          \
   extern "C" int name(parameters, MPI_Info info, MPI_Request* request) {                                               \
-    static const auto mpi = laconic::preload::next<decltype(&pmpi_name)>(#name);                                       \
+    static const auto mpi = laconic::preload::next<decltype(&name)>(#name);                                            \
     Call call = call_;                                                                                                 \
     call.from = __builtin_return_address(0);                                                                           \
+    if (mpi == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;                                                          \
     if (!worth_a_look(call) || !Runtime::get()->has_threads()) return mpi(arguments, info, request);                   \
     Group* const group = group_for(call);                                                                              \
     if (group == nullptr) return mpi(arguments, info, request);                                                        \
@@ -43,28 +44,30 @@ using laconic::preload::worth_a_look;
 
 #define COUNT int
 #define DISPLACEMENT int
-#define LACONIC_COLLECTIVE(Name, name, parameters, arguments, call)                                              \
-  LACONIC_NONBLOCKING(MPI_I##name, PMPI_I##name, PMPI_##Name, LACONIC_LIST(parameters), LACONIC_LIST(arguments), \
-                      LACONIC_LIST(call))
+#define LACONIC_COLLECTIVE(Name, name, parameters, arguments, call) \
+  LACONIC_NONBLOCKING(MPI_I##name, PMPI_I##name, LACONIC_LIST(parameters), LACONIC_LIST(arguments), LACONIC_LIST(call))
 #include "preload/mpi/collectives.def"
 
-#if MPI_VERSION >= 4
-#define LACONIC_COLLECTIVE(Name, name, parameters, arguments, call)                                \
-  LACONIC_PERSISTENT(MPI_##Name##_init, PMPI_##Name##_init, PMPI_##Name, LACONIC_LIST(parameters), \
-                     LACONIC_LIST(arguments), LACONIC_LIST(call))
+// Open MPI 5 has these, though it calls itself MPI 3.1, and serves programs by this same library as Open MPI 4 does.
+#if MPI_VERSION >= 4 || defined(OPEN_MPI)
+#define LACONIC_COLLECTIVE(Name, name, parameters, arguments, call)                                     \
+  LACONIC_PERSISTENT(MPI_##Name##_init, PMPI_##Name, LACONIC_LIST(parameters), LACONIC_LIST(arguments), \
+                     LACONIC_LIST(call))
 #include "preload/mpi/collectives.def"
+#endif
 #undef COUNT
 #undef DISPLACEMENT
 
+#if MPI_VERSION >= 4
 #define COUNT MPI_Count
 #define DISPLACEMENT MPI_Aint
-#define LACONIC_COLLECTIVE(Name, name, parameters, arguments, call)                                 \
-  LACONIC_NONBLOCKING(MPI_I##name##_c, PMPI_I##name##_c, PMPI_##Name##_c, LACONIC_LIST(parameters), \
-                      LACONIC_LIST(arguments), LACONIC_LIST(call))
+#define LACONIC_COLLECTIVE(Name, name, parameters, arguments, call)                                         \
+  LACONIC_NONBLOCKING(MPI_I##name##_c, PMPI_I##name##_c, LACONIC_LIST(parameters), LACONIC_LIST(arguments), \
+                      LACONIC_LIST(call))
 #include "preload/mpi/collectives.def"
-#define LACONIC_COLLECTIVE(Name, name, parameters, arguments, call)                                        \
-  LACONIC_PERSISTENT(MPI_##Name##_init_c, PMPI_##Name##_init_c, PMPI_##Name##_c, LACONIC_LIST(parameters), \
-                     LACONIC_LIST(arguments), LACONIC_LIST(call))
+#define LACONIC_COLLECTIVE(Name, name, parameters, arguments, call)                                           \
+  LACONIC_PERSISTENT(MPI_##Name##_init_c, PMPI_##Name##_c, LACONIC_LIST(parameters), LACONIC_LIST(arguments), \
+                     LACONIC_LIST(call))
 #include "preload/mpi/collectives.def"
 #endif
 

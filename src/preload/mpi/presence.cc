@@ -52,18 +52,18 @@ class ErrorsReturn {
   ErrorsReturn() {
     MPI_Errhandler noting = MPI_ERRHANDLER_NULL;
     PMPI_Comm_create_errhandler(note, &noting);
-    for (std::size_t i = 0; i < 2; ++i) {
-      PMPI_Comm_get_errhandler(comms_[i], &before_[i]);
-      PMPI_Comm_set_errhandler(comms_[i], noting);
+    for (Kept& kept : kept_) {
+      PMPI_Comm_get_errhandler(kept.comm, &kept.before);
+      PMPI_Comm_set_errhandler(kept.comm, noting);
     }
     PMPI_Errhandler_free(&noting);
   }
   ErrorsReturn(const ErrorsReturn&) = delete;
   ErrorsReturn& operator=(const ErrorsReturn&) = delete;
   ~ErrorsReturn() {
-    for (std::size_t i = 0; i < 2; ++i) {
-      PMPI_Comm_set_errhandler(comms_[i], before_[i]);
-      PMPI_Errhandler_free(&before_[i]);
+    for (Kept& kept : kept_) {
+      PMPI_Comm_set_errhandler(kept.comm, kept.before);
+      PMPI_Errhandler_free(&kept.before);
     }
   }
 
@@ -78,8 +78,16 @@ class ErrorsReturn {
   static void note(MPI_Comm* /*comm*/, int* /*error*/, ...) { noted_ = true; }
 
   static inline bool noted_ = false;  // MPI_Init is for one thread
-  MPI_Comm comms_[2] = {MPI_COMM_WORLD, MPI_COMM_SELF};
-  MPI_Errhandler before_[2] = {MPI_ERRHANDLER_NULL, MPI_ERRHANDLER_NULL};
+  struct Kept {
+    MPI_Comm comm;
+    MPI_Errhandler before = MPI_ERRHANDLER_NULL;
+  };
+#ifdef OPEN_MPI
+  Kept kept_[2] = {{MPI_COMM_WORLD}, {MPI_COMM_SELF}};
+#else
+  // As long as nobody has given MPI_COMM_SELF a handler, MPICH takes that of MPI_COMM_WORLD. That must stay so.
+  Kept kept_[1] = {{MPI_COMM_WORLD}};
+#endif
 };
 
 bool publish(const std::string& what, std::string_view text) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collective/cost.h"
+#include "collective/plain_way.h"
 #include "collective/routing.h"
 #include "preload/mpi/datatypes.h"
 
@@ -25,7 +26,11 @@ int next_tag() {
   return static_cast<int>(used.fetch_add(1, std::memory_order_relaxed) % static_cast<unsigned>(tags));
 }
 
-void ring(int tag) { PMPI_Send(nullptr, 0, MPI_BYTE, 0, tag, bell); }
+/// After an error the message is longer than what is received: so the program's MPI_Wait or MPI_Test returns one, too.
+void ring(int tag, int code) {
+  const char one = 0;
+  PMPI_Send(&one, code == MPI_SUCCESS ? 0 : 1, MPI_BYTE, 0, tag, bell);
+}
 
 /// Derived datatypes of a call, kept although the program may free its own before the call is done.
 class KeptTypes {
@@ -81,13 +86,41 @@ struct Pending {
   std::string label;
 };
 
-void run_in_background(Runtime& runtime, const Pending& pending, Line* line, const std::string& why_none, int tag) {
-  if (line == nullptr) {
-    runtime.raise(pending.call.comm, why_none);
-  } else {
-    perform(runtime, *line, pending.call, pending.label, pending.plain);
+/// Whether all ranks know, by the calls before it over this line, that this one is MPI's own; counted then. Asked again
+/// after a no it says so again.
+bool is_known_plain(Runtime& runtime, Line& line, const Call& call, const std::string& label) {
+  if (call.irregular) return line.passes_over(call);
+  Communicator& comm = line.comm();
+  const std::optional<Shape> shape = shape_of(call, comm.rank(), comm.size());
+  const Rule* const rule = shape ? runtime.rule_for(call.collective, *shape, line.name(), comm.size(), label) : nullptr;
+  if (rule == nullptr) return true;
+  const CallShape kind{call.collective, shape->dtype, shape->op, shape->bytes};
+  Shortcuts::Entry* const known = open_shortcut(kind, comm, options_under(*rule, runtime.config()));
+  if (known == nullptr) return false;
+  close_shortcut(*known, kind, nullptr, comm);
+  tally_of_process().add(call.collective, shape->bytes, comm.last(), 0);
+  return true;
+}
+
+/// On a line's thread. What is_known_plain() must be MPI's non-blocking call here too, if the program began it with
+/// one: on other ranks the program's thread may have made it.
+int perform_later(Runtime& runtime, Line& line, const Pending& pending) noexcept {
+  try {
+    if (is_known_plain(runtime, line, pending.call, pending.label)) return pending.plain(line.mpi());
+  } catch (const std::exception& e) {
+    return runtime.raise(pending.call.comm, e.what());
   }
-  ring(tag);
+  return perform(runtime, line, pending.call, pending.label, pending.plain);
+}
+
+int to_the_end(const PlainStart& start, MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int code = start(comm, &request);
+  return code == MPI_SUCCESS ? PMPI_Wait(&request, MPI_STATUS_IGNORE) : code;
+}
+
+void run_in_background(Runtime& runtime, const Pending& pending, Line* line, const std::string& why_none, int tag) {
+  ring(tag, line == nullptr ? runtime.raise(pending.call.comm, why_none) : perform_later(runtime, *line, pending));
 }
 
 struct Persistent {
@@ -111,6 +144,7 @@ auto find_persistent(MPI_Request request) {
 
 int perform(Runtime& runtime, Line& line, const Call& call, const std::string& label, const PlainCall& plain) noexcept {
   try {
+    if (call.irregular && line.passes_over(call)) return plain(line.mpi());
     Communicator& comm = line.comm();
     const std::optional<Shape> shape = call.irregular ? line.agree(call) : shape_of(call, comm.rank(), comm.size());
     const Rule* const rule =
@@ -127,16 +161,22 @@ int perform(Runtime& runtime, Line& line, const Call& call, const std::string& l
 
 int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& plain) noexcept {
   try {
+    if (is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
     return perform(runtime, group.foreground(), call, runtime.label_of(call), plain);
   } catch (const std::exception& e) {
     return runtime.raise(call.comm, e.what());
   }
 }
 
-int begin(Runtime& runtime, Group& group, Call call, PlainCall plain, MPI_Request* request) noexcept {
+int begin(Runtime& runtime, Group& group, Call call, PlainStart plain, MPI_Request* request) noexcept {
   try {
-    const auto pending = std::make_shared<Pending>(call, group, std::move(plain));
+    if (is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
     BackgroundLine& line = group.background();
+    Line* const idle = line.if_idle();
+    if (idle != nullptr && is_known_plain(runtime, *idle, call, runtime.label_of(call)))
+      return plain(idle->mpi(), request);
+    const auto pending = std::make_shared<Pending>(
+        call, group, [start = std::move(plain)](MPI_Comm comm) { return to_the_end(start, comm); });
     const int tag = next_tag();
     const int code = PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, tag, bell, request);
     if (code != MPI_SUCCESS) return code;
@@ -151,6 +191,7 @@ int begin(Runtime& runtime, Group& group, Call call, PlainCall plain, MPI_Reques
 
 int make_persistent(Runtime& runtime, const Group& group, Call call, PlainCall plain, MPI_Request* request) noexcept {
   try {
+    if (is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
     const int tag = next_tag();
     auto made = std::make_unique<Persistent>(call, group, std::move(plain), tag);
     const int code = PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, tag, bell, request);
@@ -194,6 +235,7 @@ void forget_persistent(MPI_Request request) {
 
 void prepare_requests() {
   PMPI_Comm_dup(MPI_COMM_SELF, &bell);
+  PMPI_Comm_set_errhandler(bell, MPI_ERRORS_RETURN);  // the handler of the call's communicator has been called before
   int* most = nullptr;
   int found = 0;
   PMPI_Comm_get_attr(bell, MPI_TAG_UB, static_cast<void*>(&most), &found);

@@ -13,14 +13,17 @@ namespace laconic::preload {
 
 /// The call as MPI itself would make it, blocking, over another communicator of the same ranks.
 using PlainCall = std::function<int(MPI_Comm)>;
+/// The same begun, not blocking.
+using PlainStart = std::function<int(MPI_Comm, MPI_Request*)>;
 
 /// One call over a line: decides about it, makes it, counts it. Returns MPI's code. Never throws.
 int perform(Runtime& runtime, Line& line, const Call& call, const std::string& label, const PlainCall& plain) noexcept;
 /// Over the communicator's own line, now.
 int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& plain) noexcept;
 
-/// *request is complete when the call is done. Returns at once.
-int begin(Runtime& runtime, Group& group, Call call, PlainCall plain, MPI_Request* request) noexcept;
+/// *request is complete when the call is done. Returns at once. A call that is known to be MPI's own becomes a request
+/// of its own.
+int begin(Runtime& runtime, Group& group, Call call, PlainStart plain, MPI_Request* request) noexcept;
 
 /// *request is inactive; each MPI_Start begins the call.
 int make_persistent(Runtime& runtime, const Group& group, Call call, PlainCall plain, MPI_Request* request) noexcept;

@@ -231,6 +231,11 @@ int Runtime::raise(MPI_Comm comm, const std::string& what) const {
   return code;
 }
 
+int Runtime::raise(MPI_Comm comm, int error_class) {
+  PMPI_Comm_call_errhandler(comm, error_class);
+  return error_class;
+}
+
 Tally& tally_of_process() {
   static Tally tally;
   return tally;

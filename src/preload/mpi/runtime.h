@@ -56,6 +56,8 @@ class Runtime {
 
   /// As MPI reports errors: calls the communicator's error handler with a code that says `what`; returns the code.
   int raise(MPI_Comm comm, const std::string& what) const;
+  /// The same with an error class of MPI's own.
+  static int raise(MPI_Comm comm, int error_class);
 
  private:
   explicit Runtime(const Config& config);

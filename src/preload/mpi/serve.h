@@ -59,10 +59,11 @@ PlainCall plain_call(Function function, std::tuple<Arguments...> arguments) {
   };
 }
 
-/// The same for later: counts and displacements that mean something on this rank are copied.
+/// The same for later, as PlainCall or PlainStart: counts and displacements that mean something on this rank are
+/// copied.
 template <typename Function, typename... Arguments>
-PlainCall plain_call_kept(const Call& call, const Group& group, Function function,
-                          const std::tuple<Arguments...>& arguments) {
+auto plain_call_kept(const Call& call, const Group& group, Function function,
+                     const std::tuple<Arguments...>& arguments) {
   std::vector<const void*> arrays;
   for (const Side* side : sides_of(call, group.rank())) {
     for (const void* array : {side->counts.array(), side->displacements.array()}) {
@@ -72,10 +73,10 @@ PlainCall plain_call_kept(const Call& call, const Group& group, Function functio
   auto kept =
       std::apply([&](const auto&... a) { return std::make_tuple(KeptArgument<Arguments>(a, arrays, group.size())...); },
                  arguments);
-  return [function, kept](MPI_Comm comm) {
+  return [function, kept](MPI_Comm comm, auto... request) {
     auto given = std::apply([](const auto&... k) { return std::make_tuple(k.get()...); }, kept);
     std::get<sizeof...(Arguments) - 1>(given) = comm;
-    return std::apply(function, given);
+    return std::apply([&](auto... a) { return function(a..., request...); }, given);
   };
 }
 
