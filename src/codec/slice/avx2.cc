@@ -217,8 +217,8 @@ struct Avx2 : Avx2Base {
         or_of(or_of(or_of(u.v[0], u.v[1]), or_of(u.v[2], u.v[3])), or_of(or_of(u.v[4], u.v[5]), or_of(u.v[6], u.v[7])));
     if (__builtin_expect(_mm256_testz_si256(any, _mm256_set1_epi32(~255)) == 0, 0)) return false;
     const __m256i high = _mm256_set1_epi8(static_cast<char>(0x80));
-    plane = planes_of_columns({zigzag_bytes(_mm256_xor_si256(merge(u.v), high)),
-                               zigzag_bytes(_mm256_xor_si256(merge(u.v + 4), high))});
+    plane = planes_of_columns(
+        {zigzag_bytes(_mm256_xor_si256(merge(u.v), high)), zigzag_bytes(_mm256_xor_si256(merge(u.v + 4), high))});
     return true;
   }
 

@@ -177,8 +177,7 @@ struct PlaneSums {
     for (int j = 0; j < 4; ++j)
 #pragma GCC unroll 8
       for (int k = 0; k < Planes / 4; ++k)
-        x[4 * k + j] =
-            _mm256_and_si256(load256(local.plane[b + j] + 4 * k), plane_masks.below(local.planes[b + j], k));
+        x[4 * k + j] = _mm256_and_si256(load256(local.plane[b + j] + 4 * k), plane_masks.below(local.planes[b + j], k));
 #pragma GCC unroll 8
     for (int k = 0; k < Planes / 4; ++k) transpose(x + 4 * k);
   }

@@ -223,8 +223,7 @@ struct Stages {
   template <Predictor P, bool HasLocal>
   static bool from_terms(const Integers* q, std::int32_t base, const Parsed* c, int n, PlaneSet& s) {
     constexpr int usual = HasLocal ? 1 : 2;
-    return n == usual ? sum_terms<P, HasLocal, usual>(q, base, c, n, s)
-                      : sum_terms<P, HasLocal, 0>(q, base, c, n, s);
+    return n == usual ? sum_terms<P, HasLocal, usual>(q, base, c, n, s) : sum_terms<P, HasLocal, 0>(q, base, c, n, s);
   }
 
   // ------------------------------------------------------------------------------------------- where planes go

@@ -333,8 +333,8 @@ struct FastSums : FastCodec<V> {
   static bool sum_planes(Predictor predictor, const Integers* local, std::int32_t base, const Parsed* c, int n,
                          Planes& s) {
     if (local == nullptr) return V::Sums::template from_terms<Predictor::none, false>(nullptr, 0, c, n, s);
-    return with_predictor(
-        predictor, [&](auto k) { return V::Sums::template from_terms<k.value, true>(local, base, c, n, s); });
+    return with_predictor(predictor,
+                          [&](auto k) { return V::Sums::template from_terms<k.value, true>(local, base, c, n, s); });
   }
 
   /// Residuals are added as they are. Returns 0 where that would not do.

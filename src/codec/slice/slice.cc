@@ -199,9 +199,8 @@ class ChunkAdder {
       std::uint8_t* out = last ? to : scratch(i % 2);
       const std::size_t capacity = last ? room : sum_chunk_limit;
       const Term& t = terms_[i];
-      n = held.params == nullptr
-              ? kernels_.encode_add(p, local_.params, x, *t.params, t.bytes, count, out, capacity)
-              : kernels_.add(p, *held.params, held.bytes, *t.params, t.bytes, count, out, capacity);
+      n = held.params == nullptr ? kernels_.encode_add(p, local_.params, x, *t.params, t.bytes, count, out, capacity)
+                                 : kernels_.add(p, *held.params, held.bytes, *t.params, t.bytes, count, out, capacity);
       if (n == chunk_corrupt || n == chunk_too_large) return n;
       held = {&p, {out, n, write_slack}};
     }
