@@ -3,11 +3,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "arguments.h"
 #include "bench/codec_bench.h"
@@ -55,11 +58,22 @@ struct Group {
   }
 };
 
+/// What is timed: its name in JSON, its heading in tables, and where a row has its seconds.
+struct Operation {
+  const char* name;
+  const char* heading;
+  double CodecRow::*seconds;
+};
+constexpr std::array operations = {
+    Operation{"encode", "compress", &CodecRow::encode}, Operation{"decode", "decompress", &CodecRow::decode},
+    Operation{"add", "add", &CodecRow::add}, Operation{"encode_add", "encode+add", &CodecRow::encode_add},
+    Operation{"encode_sum", "encode+add 3", &CodecRow::encode_sum}};
+using Speeds = std::array<double, operations.size()>;
+
 struct GroupMeans {
   std::size_t fields = 0;
-  double ratio = 0, encode = 0, decode = 0, add = 0, encode_add = 0;  // geometric means; speeds over memcpy
-  double encode_rate = 0, decode_rate = 0, add_rate = 0,
-         encode_add_rate = 0;  // geometric means, GB/s of original bytes
+  double ratio = 0;         // these are geometric means
+  Speeds versus{}, rate{};  // over memcpy; GB/s of original bytes
   double worst_error = 0;
   std::uint64_t violations = 0;
 };
@@ -142,14 +156,11 @@ std::map<Group, GroupMeans> summarise(const std::vector<CodecRow>& rows) {
     GroupMeans& s = out[group];
     s.fields = members.size();
     s.ratio = mean([](const CodecRow& r) { return r.ratio(); });
-    s.encode = mean([](const CodecRow& r) { return r.versus_copy(r.encode); });
-    s.decode = mean([](const CodecRow& r) { return r.versus_copy(r.decode); });
-    s.add = mean([](const CodecRow& r) { return r.versus_copy(r.add); });
-    s.encode_add = mean([](const CodecRow& r) { return r.versus_copy(r.encode_add); });
-    s.encode_rate = mean([](const CodecRow& r) { return rate(r, r.encode); });
-    s.decode_rate = mean([](const CodecRow& r) { return rate(r, r.decode); });
-    s.add_rate = mean([](const CodecRow& r) { return rate(r, r.add); });
-    s.encode_add_rate = mean([](const CodecRow& r) { return rate(r, r.encode_add); });
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+      const auto seconds = operations[i].seconds;
+      s.versus[i] = mean([seconds](const CodecRow& r) { return r.versus_copy(r.*seconds); });
+      s.rate[i] = mean([seconds](const CodecRow& r) { return rate(r, r.*seconds); });
+    }
     for (const CodecRow* r : members) {
       s.worst_error = std::max(s.worst_error, r->error_over_bound);
       s.violations += r->violations;
@@ -163,21 +174,33 @@ std::string share_of_bound(double v) { return v < 10000 ? fmt::format("{:.4f}", 
 
 std::string speed(double rate, double ratio) { return ratio > 0 ? fmt::format("{:.2f} ({:.2f})", rate, ratio) : "-"; }
 
+/// Headings of a table of speeds.
+std::vector<std::string> columns(std::vector<std::string> first) {
+  for (const Operation& o : operations) first.emplace_back(o.heading);
+  first.insert(first.end(), {"error/bound", "violations"});
+  return first;
+}
+
+nlohmann::json by_name(const Speeds& speeds) {
+  nlohmann::json j;
+  for (std::size_t i = 0; i < operations.size(); ++i) j[operations[i].name] = speeds[i];
+  return j;
+}
+
 void print_speed_tables(const std::map<Group, GroupMeans>& summary) {
   std::set<std::pair<std::string, bool>> kinds;
   for (const auto& [g, m] : summary) kinds.insert({g.dtype, g.in_cache});
   for (const auto& [dtype, in_cache] : kinds) {
-    Table table({"codec", "bound", "fields", "ratio", "compress", "decompress", "add", "encode+add", "error/bound",
-                 "violations"});
+    Table table(columns({"codec", "bound", "fields", "ratio"}));
     for (const auto& [g, m] : summary) {
       if (g.dtype != dtype || g.in_cache != in_cache) continue;
       std::string who = g.codec;
       if (!g.target.empty()) who += " " + g.target;
       if (g.threads > 1) who += fmt::format(" {} threads", g.threads);
-      table.row({who, g.bound, fmt::format("{}", m.fields), fmt::format("{:.2f}", m.ratio),
-                 speed(m.encode_rate, m.encode), speed(m.decode_rate, m.decode), speed(m.add_rate, m.add),
-                 speed(m.encode_add_rate, m.encode_add), share_of_bound(m.worst_error),
-                 fmt::format("{}", m.violations)});
+      std::vector<std::string> cells = {who, g.bound, fmt::format("{}", m.fields), fmt::format("{:.2f}", m.ratio)};
+      for (std::size_t i = 0; i < operations.size(); ++i) cells.push_back(speed(m.rate[i], m.versus[i]));
+      cells.insert(cells.end(), {share_of_bound(m.worst_error), fmt::format("{}", m.violations)});
+      table.row(std::move(cells));
     }
     fmt::print("\n{}, {}: GB/s of original bytes (as a multiple of memcpy in the same run), geometric means\n{}", dtype,
                in_cache ? "256 KiB buffers in cache" : "large buffers from memory", table.text());
@@ -218,63 +241,57 @@ void print_ratios(const std::vector<CodecRow>& rows, const std::vector<Bound>& b
 }
 
 nlohmann::json to_json(const CodecRow& r) {
-  return {
-      {"field", r.field},
-      {"dtype", r.dtype},
-      {"bound", r.bound},
-      {"codec", r.codec()},
-      {"target", r.target},
-      {"in_cache", r.in_cache},
-      {"threads", r.threads},
-      {"raw_bytes", r.raw_bytes},
-      {"packed_bytes", r.packed_bytes},
-      {"ratio", r.ratio()},
-      {"error_over_bound", r.error_over_bound},
-      {"violations", r.violations},
-      {"seconds",
-       {{"memcpy", r.copy}, {"encode", r.encode}, {"decode", r.decode}, {"add", r.add}, {"encode_add", r.encode_add}}},
-      {"versus_memcpy",
-       {{"encode", r.versus_copy(r.encode)},
-        {"decode", r.versus_copy(r.decode)},
-        {"add", r.versus_copy(r.add)},
-        {"encode_add", r.versus_copy(r.encode_add)}}}};
+  Speeds versus;
+  nlohmann::json seconds{{"memcpy", r.copy}};
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    seconds[operations[i].name] = r.*operations[i].seconds;
+    versus[i] = r.versus_copy(r.*operations[i].seconds);
+  }
+  return {{"field", r.field},
+          {"dtype", r.dtype},
+          {"bound", r.bound},
+          {"codec", r.codec()},
+          {"target", r.target},
+          {"in_cache", r.in_cache},
+          {"threads", r.threads},
+          {"raw_bytes", r.raw_bytes},
+          {"packed_bytes", r.packed_bytes},
+          {"ratio", r.ratio()},
+          {"error_over_bound", r.error_over_bound},
+          {"violations", r.violations},
+          {"seconds", seconds},
+          {"versus_memcpy", by_name(versus)}};
 }
 
 nlohmann::json to_json(const std::vector<CodecRow>& rows, const std::map<Group, GroupMeans>& summary) {
   nlohmann::json j{{"rows", nlohmann::json::array()}, {"geometric_means", nlohmann::json::array()}};
   for (const CodecRow& r : rows) j["rows"].push_back(to_json(r));
   for (const auto& [g, m] : summary) {
-    j["geometric_means"].push_back(
-        {{"dtype", g.dtype},
-         {"bound", g.bound},
-         {"in_cache", g.in_cache},
-         {"codec", g.codec},
-         {"target", g.target},
-         {"threads", g.threads},
-         {"fields", m.fields},
-         {"ratio", m.ratio},
-         {"worst_error_over_bound", m.worst_error},
-         {"violations", m.violations},
-         {"gb_per_s",
-          {{"encode", m.encode_rate},
-           {"decode", m.decode_rate},
-           {"add", m.add_rate},
-           {"encode_add", m.encode_add_rate}}},
-         {"versus_memcpy",
-          {{"encode", m.encode}, {"decode", m.decode}, {"add", m.add}, {"encode_add", m.encode_add}}}});
+    j["geometric_means"].push_back({{"dtype", g.dtype},
+                                    {"bound", g.bound},
+                                    {"in_cache", g.in_cache},
+                                    {"codec", g.codec},
+                                    {"target", g.target},
+                                    {"threads", g.threads},
+                                    {"fields", m.fields},
+                                    {"ratio", m.ratio},
+                                    {"worst_error_over_bound", m.worst_error},
+                                    {"violations", m.violations},
+                                    {"gb_per_s", by_name(m.rate)},
+                                    {"versus_memcpy", by_name(m.versus)}});
   }
   return j;
 }
 
 void print_per_field(const std::vector<CodecRow>& rows) {
-  Table table(
-      {"field", "codec", "bound", "ratio", "compress", "decompress", "add", "encode+add", "error/bound", "violations"});
+  Table table(columns({"field", "codec", "bound", "ratio"}));
   for (const CodecRow& r : rows) {
-    const auto cell = [&](double s) { return speed(rate(r, s), r.versus_copy(s)); };
-    table.row({r.field,
-               fmt::format("{} {}{}{}", r.codec(), r.target, r.in_cache ? " cache" : "", r.threads > 1 ? " x2" : ""),
-               r.bound, fmt::format("{:.2f}", r.ratio()), cell(r.encode), cell(r.decode), cell(r.add),
-               cell(r.encode_add), share_of_bound(r.error_over_bound), fmt::format("{}", r.violations)});
+    std::vector<std::string> cells = {
+        r.field, fmt::format("{} {}{}{}", r.codec(), r.target, r.in_cache ? " cache" : "", r.threads > 1 ? " x2" : ""),
+        r.bound, fmt::format("{:.2f}", r.ratio())};
+    for (const Operation& o : operations) cells.push_back(speed(rate(r, r.*o.seconds), r.versus_copy(r.*o.seconds)));
+    cells.insert(cells.end(), {share_of_bound(r.error_over_bound), fmt::format("{}", r.violations)});
+    table.row(std::move(cells));
   }
   fmt::print("{}", table.text());
 }

@@ -1,6 +1,7 @@
 #include "bench/codec_bench.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 
@@ -96,6 +97,11 @@ void slice_tasks(Workspace& w, const Grid& grid, int threads, slice::Target targ
   });
   tasks.emplace_back(
       [&w, threads] { frame::encode_add(w.x, frame::Bytes(w.frame_y).first(w.y_size), w.sum, threads); });
+  tasks.emplace_back([&w, threads] {
+    const frame::Bytes x = frame::Bytes(w.frame_x).first(w.x_size);
+    const frame::Bytes y = frame::Bytes(w.frame_y).first(w.y_size);
+    frame::sum(w.x, std::array{y, x, y}, w.sum, threads);
+  });
 }
 
 void bench_slice(const LoadedField& f, const Bound& bound, const CodecBenchOptions& options, Workspace& w,
@@ -125,6 +131,7 @@ void bench_slice(const LoadedField& f, const Bound& bound, const CodecBenchOptio
       row.decode = seconds[t++];
       row.add = seconds[t++];
       row.encode_add = seconds[t++];
+      row.encode_sum = seconds[t++];
       rows.push_back(row);
     }
   }

@@ -38,6 +38,7 @@ struct CodecRow {
   std::uint64_t violations = 0;  ///< values outside the bound, or special values that changed
   double copy = 0;               ///< memcpy of raw_bytes, same run
   double encode = 0, decode = 0, add = 0, encode_add = 0;
+  double encode_sum = 0;  ///< of the array and three streams, at once
 
   [[nodiscard]] std::string codec() const { return std::string(coder->name()); }
   /// Whether a violation is a broken promise.
