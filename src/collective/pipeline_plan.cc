@@ -76,12 +76,13 @@ void Pipeline::plan_sums() {
   }
 }
 
-/// The messages of one step, by peer in order of appearance. Sender and receiver come to the same ones.
+/// The messages of one step, peers in order of appearance. Sender and receiver come to the same ones in the same order.
 std::vector<Pipeline::Envelope> Pipeline::pack(const std::vector<schedule::Transfer>& transfers) const {
   struct Pile {
     std::vector<Piece> pieces;
     std::size_t bytes = 0;
-    bool whole = true;  // messages, and no block is cut: whoever cuts one wants its segments to travel apart
+    std::size_t next = 0;  // of those that travel alone
+    bool whole = true;     // messages, and no block is cut: whoever cuts one wants its segments to travel apart
   };
   std::vector<int> peers;
   std::map<int, Pile> piles;
@@ -95,13 +96,18 @@ std::vector<Pipeline::Envelope> Pipeline::pack(const std::vector<schedule::Trans
     pile.bytes += layout_.count(t.block) * kernel_.element_bytes();
     pile.whole = pile.whole && !t.plain && layout_.segments(t.block) <= 1;
   }
+  // A segment goes to all peers, and comes from all, before the next one: so sums of all that comes can begin early.
   std::vector<Envelope> envelopes;
-  for (const int peer : peers) {
-    Pile& pile = piles[peer];
-    if (pile.pieces.size() > 1 && pile.whole && pile.bytes <= most_bytes_to_share) {
-      envelopes.push_back({peer, std::move(pile.pieces)});
-    } else {
-      for (const Piece& p : pile.pieces) envelopes.push_back({peer, {p}});
+  for (bool more = true, first = true; std::exchange(more, false); first = false) {
+    for (const int peer : peers) {
+      Pile& pile = piles[peer];
+      if (first && pile.pieces.size() > 1 && pile.whole && pile.bytes <= most_bytes_to_share) {
+        envelopes.push_back({peer, std::move(pile.pieces)});
+        pile.pieces.clear();
+      }
+      if (pile.next == pile.pieces.size()) continue;
+      envelopes.push_back({peer, {pile.pieces[pile.next++]}});
+      more = true;
     }
   }
   return envelopes;
