@@ -200,7 +200,7 @@ struct PlaneSums {
     keep<Planes>(sum, s, b);
   }
 
-  /// Planes that the sum of n terms may have, per block; 0 where no term has any. False: too many for a code.
+  /// Planes that the sum of n operands' blocks, and local ones, may have; 0 where no term has any.
   struct Needs {
     alignas(32) std::uint8_t planes[chunk_blocks];
     int most = 0;

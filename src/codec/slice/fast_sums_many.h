@@ -25,8 +25,8 @@ struct FastManySums : FastSums<V> {
   struct Terms {
     Parsed coded[most_terms];
     int codeds = 0;
-    std::int32_t constant[most_terms];    ///< those of one value, at their place
-    const Parsed* chunk[most_terms + 1];  ///< null: a constant
+    std::int32_t constant[most_terms];  ///< those of one value, at their place
+    const Parsed* chunk[most_terms];    ///< null: a constant
     int count = 0;
     bool alike = true;
     std::int32_t base = 0;  ///< the sum of all

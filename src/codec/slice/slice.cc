@@ -38,7 +38,7 @@ std::size_t chunk_size(Bytes payload, std::size_t chunk) {
 class Cursor {
  public:
   Cursor(const Payload& p, std::size_t first, Witness* witness = nullptr)
-      : bytes_(p.bytes), chunk_(first), at_(table_bytes(p.count)), witness_(witness) {
+      : bytes_(p.bytes), chunks_(chunks_of(p.count)), chunk_(first), at_(table_bytes(p.count)), witness_(witness) {
     for (std::size_t c = 0; c < first; ++c) at_ += chunk_size(bytes_, c);
   }
   /// Valid until the next call.
@@ -50,10 +50,18 @@ class Cursor {
     }
     const ChunkBytes b{bytes_.data() + at_, size, bytes_.size() - at_ - size};
     at_ += size;
+    fetch_next();
     return b.readable >= read_slack ? b : padded(b);
   }
 
  private:
+  /// The chunk after, while this one is worked on: chunks are too short for the hardware to foresee.
+  void fetch_next() const {
+    if (chunk_ == chunks_) return;
+    const std::size_t size = chunk_size(bytes_, chunk_);
+    for (std::size_t i = 0; i < size; i += 64) __builtin_prefetch(bytes_.data() + at_ + i);
+  }
+
   /// Kernels may read a little past a chunk. At the end of a payload they get a copy, else they would have to do
   /// without their fast path: many chunks are 4 bytes long, so that is not only the last one.
   ChunkBytes padded(ChunkBytes b) {
@@ -63,6 +71,7 @@ class Cursor {
   }
 
   Bytes bytes_;
+  std::size_t chunks_;
   std::size_t chunk_;
   std::size_t at_;
   Witness* witness_;
