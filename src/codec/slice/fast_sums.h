@@ -323,9 +323,7 @@ struct FastSums : FastCodec<V> {
   }
 
   /// V::Sums can add residuals of several chunks, and of local integers.
-  static constexpr bool sums_terms = requires(Parsed & c, typename V::Planes& s) {
-    V::Sums::template from_terms<Predictor::none, false>(nullptr, 0, &c, 2, s);
-  };
+  static constexpr bool sums_terms = requires { typename V::Sums; };
 
   /// The planes of a sum of n chunks that are coded alike and have no marks; with local integers where `local` is not
   /// null, whose residuals start from `base`. False: they are too many.
