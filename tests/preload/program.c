@@ -403,6 +403,34 @@ static void several(void) {
   free(x);
 }
 
+/* Two layouts of one buffer that have nothing in common: every second number goes, those between come. */
+static void interleaved(void) {
+  const int n = (int)count;
+  const MPI_Aint one_on = sizeof(float), extent = (MPI_Aint)(2 * count * sizeof(float));
+  float* x = memory((size_t)size * (size_t)extent);
+  MPI_Datatype every_second, even, between, odd;
+  doing = "two layouts of one buffer";
+  for (size_t i = 0; i < (size_t)size * count; ++i) {
+    x[2 * i] = (float)value(rank, i);
+    x[2 * i + 1] = -1;
+  }
+  MPI_Type_vector(n, 1, 2, MPI_FLOAT, &every_second);
+  MPI_Type_create_resized(every_second, 0, extent, &even);
+  MPI_Type_create_hindexed(1, (const int[]){1}, &one_on, every_second, &between);
+  MPI_Type_create_resized(between, 0, extent, &odd);
+  MPI_Type_commit(&even);
+  MPI_Type_commit(&odd);
+  ++calls;
+  MPI_Alltoall(x, 1, even, x, 1, odd, MPI_COMM_WORLD);
+  for (size_t i = 0; i < (size_t)size * count; ++i)
+    expect(x[2 * i + 1], value((int)(i / count), (size_t)rank * count + i % count), allowed(), i);
+  MPI_Type_free(&every_second);
+  MPI_Type_free(&even);
+  MPI_Type_free(&between);
+  MPI_Type_free(&odd);
+  free(x);
+}
+
 /* Some ranks wait for each call, the others for all of them at the end; then the other way round. Small gathers may be
  * left to MPI without any exchange after the first, large broadcasts where compression does not pay. */
 static void ahead(void) {
@@ -507,6 +535,7 @@ int main(int argc, char** argv) {
   types();
   corners();
   several();
+  interleaved();
   ahead();
   large_counts();
   mistakes();

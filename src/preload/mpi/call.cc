@@ -320,7 +320,8 @@ bool is_aliased(const Call& call, int rank) {
   static_cast<void>(rank);
   return false;
 #else
-  if (sides_of(call, rank).size() != 2) return false;
+  // Different types at one address may well lie apart.
+  if (sides_of(call, rank).size() != 2 || call.send.type != call.recv.type) return false;
   const auto own_place = [rank](const Side& side, bool of_one) {
     const MPI_Count block = side.displacements.differ() ? side.displacements[rank] : rank * side.counts[rank];
     return static_cast<const char*>(side.buffer) + (of_one && side.all ? block * info_of(side.type).extent : 0);
