@@ -104,6 +104,19 @@ inline Bytes64 quads_of_mixed(Bytes64 x) {
   return {_mm256_unpacklo_epi16(x.a, x.b), _mm256_unpackhi_epi16(x.a, x.b)};
 }
 
+/// [v5 v4 v3 v2 v1 v0], value order, to [v5 v2 v1 v0 v4 v3].
+inline __m256i columns_of_values(__m256i x) {
+  const __m256i pairs =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));
+  const __m256i quads =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
+  return _mm256_shuffle_epi8(_mm256_permute4x64_epi64(_mm256_shuffle_epi8(x, pairs), 0xD8), quads);
+}
+/// [v5 v2 v4 v3 v1 v0] to [v5 v4 v3 v2 v1 v0], value order.
+inline __m256i values_of_quads(__m256i x) {
+  return _mm256_permutevar8x32_epi32(x, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
 inline __m256i zigzag_bytes(__m256i r) {
   return _mm256_xor_si256(_mm256_add_epi8(r, r), _mm256_cmpgt_epi8(_mm256_setzero_si256(), r));
 }
@@ -228,6 +241,19 @@ struct Avx2 : Avx2Base {
     const Put put = put_wide(o, r);
     o = put.out;
     return put.split;
+  }
+
+  /// 64 bytes as eight planes. Byte r of what it returns tells which bytes of plane r are not zero.
+  static std::uint64_t planes_of_bytes(const std::uint8_t* bytes, std::uint64_t* plane) {
+    const Bytes64 p = planes_of_columns({columns_of_values(load256(bytes)), columns_of_values(load256(bytes + 32))});
+    store256(plane, p.a);
+    store256(plane + 4, p.b);
+    return nonzero_bytes(p);
+  }
+  static void bytes_of_planes(const std::uint64_t* plane, std::uint8_t* bytes) {
+    const Bytes64 q = quads_of_mixed(mixed_of_planes({load256(plane), load256(plane + 4)}));
+    store256(bytes, values_of_quads(q.a));
+    store256(bytes + 32, values_of_quads(q.b));
   }
 
   // ------------------------------------------------------------------------------------------- planes in

@@ -181,6 +181,16 @@ struct Avx512 : Avx512Base {
     return put_narrow(o, planes_of_packed(zigzag_bytes(packed, negative)));
   }
 
+  /// 64 bytes as eight planes. Byte r of what it returns tells which bytes of plane r are not zero.
+  static std::uint64_t planes_of_bytes(const std::uint8_t* bytes, std::uint64_t* plane) {
+    const __m512i p = planes_of(_mm512_loadu_si512(bytes));
+    _mm512_storeu_si512(plane, p);
+    return _mm512_test_epi8_mask(p, p);
+  }
+  static void bytes_of_planes(const std::uint64_t* plane, std::uint8_t* bytes) {
+    _mm512_storeu_si512(bytes, bytes_of(_mm512_loadu_si512(plane)));
+  }
+
   // ------------------------------------------------------------------------------------------- planes in
 
   /// Up to eight planes as 64 bytes in value order.

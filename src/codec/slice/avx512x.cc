@@ -159,6 +159,18 @@ struct Avx512xPlanes : Avx512Base {
         o, planes(_mm512_gf2p8affine_epi64_epi8(biased, _mm512_set1_epi64(static_cast<long long>(to_zigzag)), 0xFF)));
   }
 
+  /// 64 bytes as eight planes. Byte r of what it returns tells which bytes of plane r are not zero.
+  static std::uint64_t planes_of_bytes(const std::uint8_t* bytes, std::uint64_t* plane) {
+    const __m512i reverse = _mm512_set4_epi32(0x08090A0B, 0x0C0D0E0F, 0x00010203, 0x04050607);
+    const __m512i p = planes(_mm512_shuffle_epi8(_mm512_loadu_si512(bytes), reverse));
+    _mm512_storeu_si512(plane, p);
+    return _mm512_test_epi8_mask(p, p);
+  }
+  static void bytes_of_planes(const std::uint64_t* plane, std::uint8_t* bytes) {
+    const __m512i p = _mm512_permutexvar_epi8(_mm512_load_si512(tables.from_planes), _mm512_loadu_si512(plane));
+    _mm512_storeu_si512(bytes, transpose(p, identity));
+  }
+
   // ------------------------------------------------------------------------------------------- planes in
 
   /// Up to eight planes as 64 bytes in value order; with `reversal`, value 8g+7-r at byte 8g+r.

@@ -1,5 +1,5 @@
-// A chunk's bytes on 32-bit integers: putting sections together behind a head, and finding them again. Included by
-// fast_codec.h, inside each SIMD target's anonymous namespace and target region.
+// A chunk's bytes: putting sections together behind a head, and finding them again, for integers I of 32 or 64 bits.
+// Included by fast_codec.h, inside each SIMD target's anonymous namespace and target region.
 
 /// Where the three sections of a chunk are being written, or read.
 struct Out {
@@ -84,15 +84,15 @@ std::uint8_t* put_codes(const std::uint8_t* codes, Word& word, std::uint8_t* p) 
 }
 
 /// All that comes before the entries: the word, the base, the fill value, and the codes. Returns its end.
-template <class V>
-std::uint8_t* write_head(Choice<std::int32_t> choice, const Fill& fill, int fill_bytes, const std::uint8_t* codes,
+template <class V, class I>
+std::uint8_t* write_head(Choice<I> choice, const Fill& fill, int fill_bytes, const std::uint8_t* codes,
                          std::uint8_t* to) {
   Word word{.predictor = choice.predictor, .long_base = !Word::fits(choice.base), .has_fill = fill.blocks != 0};
-  word.base = word.long_base ? 0 : choice.base;
+  word.base = word.long_base ? 0 : static_cast<std::int32_t>(choice.base);
   std::uint8_t* p = to + 4;
   if (word.long_base) {
     store(p, choice.base);
-    p += 4;
+    p += sizeof(I);
   }
   if (word.has_fill) {
     store(p, fill.blocks);
@@ -120,14 +120,15 @@ inline bool flat(const std::uint8_t* codes) {
           load<std::uint64_t>(codes + 24)) == 0;
 }
 
-/// Collects codes and sections, then puts the chunk together.
-struct Writer {
+/// Collects codes and sections of integers of `bits`, then puts the chunk together.
+template <int bits>
+struct WriterOf {
   alignas(64) std::uint8_t codes[64];
   std::uint32_t entries[chunk_blocks];
   int entry_count = 0;
-  alignas(64) std::uint8_t dense[chunk_blocks * 32 * 8 + 64];
-  alignas(64) std::uint8_t masks[chunk_blocks * 33 + 64];
-  alignas(64) std::uint8_t bytes[chunk_blocks * 33 * 8 + 64];
+  alignas(64) std::uint8_t dense[chunk_blocks * bits * 8 + 64];
+  alignas(64) std::uint8_t masks[chunk_blocks * (bits + 1) + 64];
+  alignas(64) std::uint8_t bytes[chunk_blocks * (bits + 1) * 8 + 64];
   Out out{dense, masks, bytes};
 
   void put_code(int b, Split s) {
@@ -144,8 +145,8 @@ struct Writer {
     return static_cast<std::size_t>((out.dense - dense) + (out.masks - masks) + (out.bytes - bytes));
   }
 
-  template <class V>
-  std::size_t finish(Choice<std::int32_t> choice, const Fill& fill, int fill_bytes, std::uint8_t* to) {
+  template <class V, class I>
+  std::size_t finish(Choice<I> choice, const Fill& fill, int fill_bytes, std::uint8_t* to) {
     std::uint8_t* p = write_head<V>(choice, fill, fill_bytes, codes, to);
     std::memcpy(p, entries, 4 * static_cast<std::size_t>(entry_count));
     p += 4 * entry_count;
@@ -155,30 +156,51 @@ struct Writer {
     return close(to, p);
   }
 };
+using Writer = WriterOf<32>;
 
-inline std::size_t write_constant(std::int32_t q, std::uint8_t* to) {
+template <class I>
+std::size_t write_constant(I q, std::uint8_t* to) {
   const bool fits = Word::fits(q);
-  store(to, Word{.kind = Kind::constant, .long_base = !fits, .base = fits ? q : 0}.pack());
+  store(to, Word{.kind = Kind::constant, .long_base = !fits, .base = fits ? static_cast<std::int32_t>(q) : 0}.pack());
   if (fits) return 4;
   store(to + 4, q);
-  return 8;
+  return 4 + sizeof q;
+}
+
+/// The elements as they are, of `bytes` in all.
+inline std::size_t write_raw(const void* x, std::size_t bytes, std::uint8_t* to) {
+  store(to, Word{.kind = Kind::raw}.pack());
+  std::memcpy(to + 4, x, bytes);
+  for (std::size_t i = bytes; i < pad4(bytes); ++i) to[4 + i] = 0;
+  return 4 + pad4(bytes);
+}
+
+/// Where a raw chunk's elements lie. Null: it is none that is whole.
+inline const std::uint8_t* raw_elements(const Params& p, ChunkBytes in, int count) {
+  const std::size_t bytes = static_cast<std::size_t>(count * p.shape.element_bytes);
+  if (p.shape.sum || in.size != 4 + pad4(bytes)) return nullptr;
+  return Word::unpack(load<std::uint32_t>(in.data)).kind == Kind::raw ? in.data + 4 : nullptr;
 }
 
 /// A coded chunk whose sections have been found to lie within its bytes.
-struct Parsed {
+struct Sections {
   Kind kind = Kind::coded;
-  Choice<std::int32_t> choice;
   alignas(32) std::uint8_t dense[chunk_blocks];  // planes per block, dense and sparse
   alignas(32) std::uint8_t sparse[chunk_blocks];
   std::uint32_t fill_blocks = 0;
   std::uint64_t fill_value = 0;
   In in{};
 };
+template <class I>
+struct ParsedAs : Sections {
+  Choice<I> choice;
+};
+using Parsed = ParsedAs<std::int32_t>;
 
 enum class Parse { ok, rare, corrupt };
 
 /// The first residual of a difference chain is zero: no plane of block 0 has bit 0.
-inline bool starts_at_base(const Parsed& c) {
+inline bool starts_at_base(const Sections& c) {
   unsigned first = 0;
   for (int r = 0; r < c.dense[0]; ++r) first |= c.in.dense[8 * r];
   const std::uint8_t* byte = c.in.bytes;
@@ -193,7 +215,7 @@ inline bool starts_at_base(const Parsed& c) {
 struct Extent {
   int widest = 0;
   int empty = 0;
-  explicit Extent(const Parsed& c) {
+  explicit Extent(const Sections& c) {
     std::uint8_t most = 0;
     std::uint8_t none = 0;
     for (int b = 0; b < chunk_blocks; ++b) {
@@ -207,7 +229,7 @@ struct Extent {
 };
 
 /// A chunk whose values are all exceptions: as if all blocks were marked, and nothing else.
-inline Parse parse_fill(const Params& p, ChunkBytes in, Parsed& c) {
+inline Parse parse_fill(const Params& p, ChunkBytes in, Sections& c) {
   const bool eight = p.shape.sum || p.shape.element_bytes == 8;
   if (p.shape.exact_only || in.size != (eight ? 12U : 8U)) return Parse::corrupt;
   c.fill_value = eight ? load<std::uint64_t>(in.data + 4) : load<std::uint32_t>(in.data + 4);
@@ -216,8 +238,8 @@ inline Parse parse_fill(const Params& p, ChunkBytes in, Parsed& c) {
   return Parse::ok;
 }
 
-template <class V>
-Parse parse(const Params& p, ChunkBytes in, Parsed& c) {
+template <class V, class I>
+Parse parse(const Params& p, ChunkBytes in, ParsedAs<I>& c) {
   if (in.readable < read_slack || in.size < 4) return Parse::rare;
   const std::uint8_t* at = in.data + 4;
   const std::uint8_t* end = in.data + in.size;
@@ -228,8 +250,8 @@ Parse parse(const Params& p, ChunkBytes in, Parsed& c) {
   if (word.kind == Kind::fill) return parse_fill(p, in, c);
   c.choice = {word.predictor, word.base};
   if (word.long_base) {
-    c.choice.base = load<std::int32_t>(at);
-    at += 4;
+    c.choice.base = load<I>(at);
+    at += sizeof(I);
   }
   if (word.kind == Kind::constant) return at == end ? Parse::ok : Parse::corrupt;
   if (!word.valid_codes()) return Parse::corrupt;
@@ -261,7 +283,7 @@ Parse parse(const Params& p, ChunkBytes in, Parsed& c) {
       const Entry e = Entry::unpack(load<std::uint32_t>(at));
       at += 4;
       if (e.extra != Extra::wide) return Parse::rare;
-      if (e.w > 32 || e.d > e.w || e.exact_units != 0) return Parse::corrupt;
+      if (e.w > integer_bits<I> || e.d > e.w || e.exact_units != 0) return Parse::corrupt;
       c.dense[b] = static_cast<std::uint8_t>(e.d);
       c.sparse[b] = static_cast<std::uint8_t>(e.w - e.d);
       dense += static_cast<std::size_t>(e.d);

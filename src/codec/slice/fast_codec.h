@@ -1,7 +1,7 @@
 // Encoding and decoding chunks on 32-bit integers, written once over a vector policy V (policy.h says what V offers).
 // Included by each SIMD target inside its own anonymous namespace and target region; whatever is rare (listed
-// exceptions, lossless blocks, 64-bit integers) is handed to the reference, which defines the bytes. Adding is in
-// fast_sums.h.
+// exceptions, lossless blocks) is handed to the reference, which defines the bytes. Adding is in fast_sums.h, 64-bit
+// integers in fast_wide.h.
 //
 //   elements <-V::quantise, V::dequantise-> 2048 integers <-V::put, V::Chain-> planes <-this file-> bytes
 
@@ -39,6 +39,9 @@ auto with_predictor(Predictor p, F f) {
       return f(PredictorConstant<Predictor::second>{});
   }
 }
+
+template <class V>
+struct FastWide;
 
 template <class V>
 struct FastCodec {
@@ -107,15 +110,16 @@ struct FastCodec {
   }
 
   /// Marked integers repeat the one before them; at the start, the first unmarked one (0 if there is none).
-  static void hold(std::int32_t* q, const std::uint64_t* marks) {
-    std::int32_t held = 0;
+  template <class I>
+  static void hold(I* q, const std::uint64_t* marks) {
+    I held = 0;
     for (int b = 0; b < chunk_blocks; ++b)
       if (marks[b] != ~std::uint64_t{0}) {
         held = q[64 * b + __builtin_ctzll(~marks[b])];
         break;
       }
     for (int b = 0; b < chunk_blocks; ++b) {
-      std::int32_t* block = q + 64 * b;
+      I* block = q + 64 * b;
       if (marks[b] == ~std::uint64_t{0}) {
         for (int i = 0; i < 64; ++i) block[i] = held;
       } else if (marks[b] != 0) {
@@ -124,7 +128,7 @@ struct FastCodec {
           const int from = __builtin_ctzll(m);
           const std::uint64_t rest = ~(m | ((std::uint64_t{1} << from) - 1));
           const int to = rest != 0 ? __builtin_ctzll(rest) : 64;
-          const std::int32_t before = from > 0 ? block[from - 1] : held;
+          const I before = from > 0 ? block[from - 1] : held;
           for (int i = from; i < to; ++i) block[i] = before;
           m = to < 64 ? m >> to << to : 0;
         } while (m != 0);
@@ -169,7 +173,7 @@ struct FastCodec {
   }
 
   static std::size_t encode(const Params& p, const void* x, int count, std::uint8_t* to) {
-    if (p.wide) return reference_kernels().encode(p, x, count, to);
+    if (p.wide) return FastWide<V>::encode(p, x, count, to);
     alignas(64) std::uint8_t padded[chunk_values * 8];
     const void* elements = x;
     const int e = p.shape.element_bytes;
@@ -249,10 +253,7 @@ struct FastCodec {
       std::memcpy(to, buffer, n);
       return n;
     }
-    store(to, Word{.kind = Kind::raw}.pack());
-    std::memcpy(to + 4, x, raw);
-    for (std::size_t i = raw; i < pad4(raw); ++i) to[4 + i] = 0;
-    return 4 + pad4(raw);
+    return write_raw(x, raw, to);
   }
 
   // ------------------------------------------------------------------------------------------------- decoding
@@ -323,8 +324,13 @@ struct FastCodec {
   }
 
   static bool decode(const Params& p, ChunkBytes in, int count, void* y) {
+    if (const std::uint8_t* raw = raw_elements(p, in, count); raw != nullptr && p.divisor == 1) {
+      std::memcpy(y, raw, static_cast<std::size_t>(count * p.shape.element_bytes));
+      return true;
+    }
+    if (p.wide) return FastWide<V>::decode(p, in, count, y);
     Parsed c;
-    const Parse found = p.wide ? Parse::rare : parse<V>(p, in, c);
+    const Parse found = parse<V>(p, in, c);
     if (found == Parse::corrupt) return false;
     if (found == Parse::rare || c.kind == Kind::fill || (c.fill_blocks != 0 && !simple_fill(p, count)))
       return reference_kernels().decode(p, in, count, y);
@@ -349,3 +355,5 @@ struct FastCodec {
     return true;
   }
 };
+
+#include "codec/slice/fast_wide.h"

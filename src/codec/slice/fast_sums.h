@@ -5,6 +5,9 @@
 #include "codec/slice/fast_marks.h"
 
 template <class V>
+struct FastWideSums;
+
+template <class V>
 struct FastSums : FastCodec<V> {
   using Codec = FastCodec<V>;
   using Codec::all_marked;
@@ -276,6 +279,7 @@ struct FastSums : FastCodec<V> {
 
   static std::size_t add(const Params& p, const Params& pa, ChunkBytes a, const Params& pb, ChunkBytes b, int count,
                          std::uint8_t* to, std::size_t capacity) {
+    if (p.wide) return FastWideSums<V>::add(p, pa, a, pb, b, count, to, capacity);
     const auto rare = [&] { return reference_kernels().add(p, pa, a, pb, b, count, to, capacity); };
     if (!add_supported(p, pa, pb, capacity)) return rare();
     Parsed c[2];
@@ -397,6 +401,7 @@ struct FastSums : FastCodec<V> {
 
   static std::size_t encode_add(const Params& p, const Params& px, const void* x, const Params& pb, ChunkBytes b,
                                 int count, std::uint8_t* to, std::size_t capacity) {
+    if (p.wide) return FastWideSums<V>::encode_add(p, px, x, pb, b, count, to, capacity);
     const auto rare = [&] { return reference_kernels().encode_add(p, px, x, pb, b, count, to, capacity); };
     if (!add_supported(p, px, pb, capacity) || count < chunk_values) return rare();
     Parsed c;
@@ -453,3 +458,5 @@ struct FastSums : FastCodec<V> {
     return finish_sum(p, w, choice, fill, to);
   }
 };
+
+#include "codec/slice/fast_wide_sums.h"

@@ -157,6 +157,7 @@ struct FastManySums : FastSums<V> {
 
   static std::size_t sum(const Params& p, const Params* px, const void* x, std::span<const Term> terms, int count,
                          std::uint8_t* to, std::size_t capacity) {
+    if (p.wide) return FastWideSums<V>::sum(p, px, x, terms, count, to, capacity);
     if (count < chunk_values || p.shape.exact_only) return chunk_unfused;
     for (const Term& t : terms)
       if (!add_supported(p, *t.params, px != nullptr ? *px : *t.params, capacity)) return chunk_unfused;

@@ -135,6 +135,15 @@ struct Portable : PortableBase {
     return {w, d};
   }
 
+  /// 64 bytes as eight planes. Byte r of what it returns tells which bytes of plane r are not zero.
+  static std::uint64_t planes_of_bytes(const std::uint8_t* bytes, std::uint64_t* plane) {
+    to_planes(bytes, plane);
+    std::uint64_t nonzero = 0;
+    for (int r = 0; r < 8; ++r) nonzero |= std::uint64_t{mask_of(plane[r])} << (8 * r);
+    return nonzero;
+  }
+  static void bytes_of_planes(const std::uint64_t* plane, std::uint8_t* bytes) { to_bytes(plane, bytes); }
+
   // ------------------------------------------------------------------------------------------- planes in
 
   static std::uint64_t get_plane(In& in) {
