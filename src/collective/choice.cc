@@ -42,6 +42,9 @@ bool chain_pays(int ranks, std::size_t segments) {
   return segments + static_cast<std::size_t>(ranks) - 2 <= segments * log2_up(ranks);
 }
 
+// Where nothing has been measured, among these few a direct exchange is faster than a ring at any size.
+constexpr int few_ranks = 8;
+
 /// Whether a direct exchange is to be thought of. It has a connection, and messages under way, for each peer; with some
 /// ranks on a node more would leave it than around a ring. Among two it is a ring.
 bool few_peers(const schedule::Nodes& nodes) {
@@ -125,12 +128,13 @@ Schedule choose_allreduce(const schedule::Nodes& nodes, std::size_t bytes, std::
   return choose_reduce_scatter(nodes, bytes, bytes / static_cast<std::size_t>(nodes.ranks()), direct_pays);
 }
 
-// In medium data steps count, in long data it depends on what is slower, the wire or the codec. A share that is much
-// longer than the others would all come in at its owner.
+// In medium data steps count, in long data it depends on what is slower, the wire or the codec: each rank encodes more
+// the more there are. A share that is much longer than the others would all come in at its owner.
 Schedule choose_reduce_scatter(const schedule::Nodes& nodes, std::size_t bytes, std::size_t share,
                                std::optional<bool> direct_pays) {
   const bool even = share <= 2 * (bytes / static_cast<std::size_t>(nodes.ranks()));
-  const bool direct = few_peers(nodes) && even && direct_pays.value_or(bytes <= medium_data);
+  const bool unmeasured = bytes <= medium_data || nodes.ranks() <= few_ranks;
+  const bool direct = few_peers(nodes) && even && direct_pays.value_or(unmeasured);
   return direct ? Schedule::direct : Schedule::ring;
 }
 

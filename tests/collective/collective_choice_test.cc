@@ -21,15 +21,15 @@ Schedule reduce_scatter_of(const Nodes& nodes, std::size_t bytes, std::optional<
   return choose_reduce_scatter(nodes, bytes, bytes / static_cast<std::size_t>(nodes.ranks()), model);
 }
 
-TEST(Choice, DirectWhereTheModelSaysSoElseForMediumData) {
+TEST(Choice, DirectWhereTheModelSaysSoElseForMediumDataOrFewRanks) {
   for (const int ranks : {3, 4, 8, 16}) {
     for (const std::size_t bytes : {256 * kib, 64 * mib}) {
       EXPECT_EQ(reduce_scatter_of(apart(ranks), bytes, true), Schedule::direct);
       EXPECT_EQ(reduce_scatter_of(apart(ranks), bytes, false), Schedule::ring);
-      EXPECT_EQ(reduce_scatter_of(apart(ranks), bytes, {}), bytes > mib ? Schedule::ring : Schedule::direct);
+      EXPECT_EQ(reduce_scatter_of(apart(ranks), bytes, {}), ranks > 8 && bytes > mib ? Schedule::ring : Schedule::direct);
     }
     EXPECT_EQ(choose_allreduce(apart(ranks), 64 * mib, true), Schedule::direct);
-    EXPECT_EQ(choose_allreduce(apart(ranks), 64 * mib, {}), Schedule::ring);
+    EXPECT_EQ(choose_allreduce(apart(ranks), 64 * mib, {}), ranks > 8 ? Schedule::ring : Schedule::direct);
   }
   EXPECT_EQ(choose_allreduce(apart(4), 256 * kib, true), Schedule::rabenseifner);
   EXPECT_EQ(choose_allreduce(apart(3), 256 * kib, {}), Schedule::direct);
