@@ -149,8 +149,10 @@ SizeResult measure_size(const CollectiveOptions& options, const std::vector<Mode
   for (Runner& r : runners) r.check(result.absolute_bound);
   for (int i = 1; i < options.warm_up; ++i)
     for (Runner& r : runners) r.warm_up();
+  // There and back, so that the first and the last mode have the same neighbours: a call warms caches for the next.
   for (int repetition = 0; repetition < options.repetitions; ++repetition)
-    for (Runner& r : runners) r.measure();
+    for (std::size_t i = 0; i < runners.size(); ++i)
+      runners[repetition % 2 == 0 ? i : runners.size() - 1 - i].measure();
   for (Runner& r : runners) result.modes.push_back(r.finish());
   return result;
 }

@@ -26,7 +26,8 @@ TEST(Choice, DirectWhereTheModelSaysSoElseForMediumDataOrFewRanks) {
     for (const std::size_t bytes : {256 * kib, 64 * mib}) {
       EXPECT_EQ(reduce_scatter_of(apart(ranks), bytes, true), Schedule::direct);
       EXPECT_EQ(reduce_scatter_of(apart(ranks), bytes, false), Schedule::ring);
-      EXPECT_EQ(reduce_scatter_of(apart(ranks), bytes, {}), ranks > 8 && bytes > mib ? Schedule::ring : Schedule::direct);
+      EXPECT_EQ(reduce_scatter_of(apart(ranks), bytes, {}),
+                ranks > 8 && bytes > mib ? Schedule::ring : Schedule::direct);
     }
     EXPECT_EQ(choose_allreduce(apart(ranks), 64 * mib, true), Schedule::direct);
     EXPECT_EQ(choose_allreduce(apart(ranks), 64 * mib, {}), ranks > 8 ? Schedule::ring : Schedule::direct);

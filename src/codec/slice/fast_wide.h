@@ -31,7 +31,7 @@ struct FastWide {
     /// Whether x is within the bound of q.
     bool one(double x, I& q) const {
       const double t = __builtin_fma(x, inverse, origin);
-      q = __builtin_bit_cast(I, t) - __builtin_bit_cast(I, origin);
+      q = wrap_sub(__builtin_bit_cast(I, t), __builtin_bit_cast(I, origin));
       const double error = __builtin_fabs(x - (t - origin) * step);
       return (static_cast<int>(t >= 0x1p52) & static_cast<int>(t < end) & static_cast<int>(error <= bound)) != 0;
     }

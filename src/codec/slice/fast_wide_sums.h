@@ -6,6 +6,10 @@ template <class V>
 struct FastWideSums : FastWide<V> {
   using Wide = FastWide<V>;
   using Codec = FastCodec<V>;
+  using typename Wide::Coded;
+  using typename Wide::I;
+  using typename Wide::WideIntegers;
+  using typename Wide::Writer;
   using Wide::constant;
   using Wide::finish;
   using Wide::get;
@@ -15,10 +19,6 @@ struct FastWideSums : FastWide<V> {
   using Wide::put;
   using Wide::put_blocks;
   using Wide::residual;
-  using typename Wide::Coded;
-  using typename Wide::I;
-  using typename Wide::WideIntegers;
-  using typename Wide::Writer;
 
   /// An operand of a sum, without exceptions.
   struct Operand {
@@ -126,8 +126,7 @@ struct FastWideSums : FastWide<V> {
     const bool both = x.origin == Origin::coded && y.origin == Origin::coded;
     const bool agree = x.origin != Origin::elements && y.origin != Origin::elements &&
                        (!both || x.choice.predictor == y.choice.predictor);
-    const Choice<I> given{(x.origin == Origin::coded ? x : y).choice.predictor,
-                          wrap_add(x.choice.base, y.choice.base)};
+    const Choice<I> given{(x.origin == Origin::coded ? x : y).choice.predictor, wrap_add(x.choice.base, y.choice.base)};
     if (agree && x.wide && y.wide && count == chunk_values) {
       const std::size_t n = sum_residuals(p, nullptr, 0, o, given, to);
       if (n != 0) return n;
