@@ -35,8 +35,7 @@ format:
 	@tools/format
 
 tidy: setup
-	@cmake --preset release
-	@tools/tidy build/release
+	@tools/tidy
 
 clean:
 	rm -rf build out

@@ -14,6 +14,7 @@
 #include "exit_code.h"
 #include "frame/frame.h"
 #include "io/lcz.h"
+#include "report/json.h"
 #include "report/progress.h"
 #include "report/quality.h"
 #include "report/table.h"
@@ -136,8 +137,6 @@ Outcome compress_file(const ArrayReader& in, const CompressOptions& options, boo
 }
 
 /// NaN and infinity have no JSON form.
-nlohmann::json finite_or_null(double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(nullptr); }
-
 nlohmann::json to_json(const Outcome& o, const CompressOptions& options, const ArrayReader& in) {
   nlohmann::json j{{"input", options.input},
                    {"output", options.output},

@@ -12,6 +12,7 @@
 #include "exit_code.h"
 #include "frame/frame.h"
 #include "io/lcz.h"
+#include "report/json.h"
 #include "report/progress.h"
 #include "report/table.h"
 
@@ -67,8 +68,6 @@ Summary read_all(LczReader& in, bool show_progress) {
 }
 
 /// Nothing is promised where the bound is infinite; JSON has no number for that.
-nlohmann::json finite_or_null(double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(nullptr); }
-
 nlohmann::json to_json(const LczReader& in, const Summary& s) {
   nlohmann::json frames = nlohmann::json::array();
   for (const frame::Header& f : s.frames)

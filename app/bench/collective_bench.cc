@@ -10,7 +10,6 @@
 #include "bench/over_ranks.h"
 #include "bench/timing.h"
 #include "exit_code.h"
-#include "report/quality.h"
 
 namespace laconic::app {
 namespace {
@@ -116,13 +115,6 @@ Range common_range(Transport& t, CollectiveWork& work) {
   for (const Range& r : allgather_value(t, scan(work.send().count > 0 ? work.send() : ConstArray(work.recv()))))
     all = merge(all, r);
   return all;
-}
-
-/// Values that mark missing data are not part of the range that a relative bound refers to.
-Bound without_fill(const Bound& bound, const LoadedField& field) {
-  if (!field.field.fill || !bound.needs_range()) return bound;
-  const double width = scan_without(field.array(), field.field.fill, false).width();
-  return {BoundKind::absolute, bound.scope, bound.absolute_for(width)};
 }
 
 /// Before anything is measured: whether each codec has a use for the bound.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "exit_code.h"
+#include "report/json.h"
 #include "report/table.h"
 
 namespace laconic::app {
@@ -37,8 +38,6 @@ std::vector<std::string> cells(const CollectiveResult& r, const SizeResult& size
   if (r.counts_wire) row.insert(row.begin() + 5, human_bytes(m.wire_bytes));
   return row;
 }
-
-nlohmann::json finite_or_null(double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(nullptr); }
 
 nlohmann::json to_json(const SizeResult& size, const ModeResult& m) {
   nlohmann::json j{{"mode", m.name},

@@ -21,7 +21,6 @@
 namespace laconic::app {
 namespace {
 
-constexpr std::size_t shift = 4099;  // no multiple of anything, so that the field's rows do not meet themselves
 constexpr std::size_t judged_at_once = std::size_t{1} << 14;
 
 bool in_shares(Collective c) { return c == Collective::reduce_scatter || c == Collective::alltoall; }
@@ -96,7 +95,7 @@ std::vector<CollectiveWork::Piece> CollectiveWork::pieces() const {
 
 void CollectiveWork::copy_operand(int rank, std::size_t first, std::size_t count, std::uint8_t* out) const {
   const std::size_t period = field_.array().count;
-  std::size_t at = (first + static_cast<std::size_t>(rank) * shift) % period;
+  std::size_t at = (first + static_cast<std::size_t>(rank) * operand_shift) % period;
   while (count > 0) {
     const std::size_t n = std::min(count, period - at);
     std::memcpy(out, field_.bytes.data() + at * element_, n * element_);

@@ -17,8 +17,11 @@ struct Verdict {
                                  ///< where the exact result is, or the reverse
 };
 
-/// Rank r's operand is the field, repeated, from value 4099 r on: every rank knows what the others bring, and no two
-/// bring the same. Root is rank 0, reductions are sums.
+/// No multiple of anything, so that the field's rows do not meet themselves.
+constexpr std::size_t operand_shift = 4099;
+
+/// Rank r's operand is the field, repeated, from value operand_shift * r on: every rank knows what the others bring,
+/// and no two bring the same. Root is rank 0, reductions are sums.
 class CollectiveWork {
  public:
   /// bytes: of one rank's operand, which is what it brings to an allreduce, reduce, reduce_scatter, allgather, gather

@@ -8,6 +8,7 @@
 
 #include "exit_code.h"
 #include "io/array_file.h"
+#include "report/quality.h"
 
 namespace laconic::app {
 namespace {
@@ -101,6 +102,12 @@ LoadedField load_any(const Field& field) {
   LoadedField out{field, std::vector<std::uint8_t>(in.bytes())};
   in.read(0, {out.bytes.data(), static_cast<std::size_t>(in.count()), field.shape.dtype});
   return out;
+}
+
+Bound without_fill(const Bound& bound, const LoadedField& field) {
+  if (!field.field.fill || !bound.needs_range()) return bound;
+  const double width = scan_without(field.array(), field.field.fill, false).width();
+  return {BoundKind::absolute, bound.scope, bound.absolute_for(width)};
 }
 
 }  // namespace laconic::app

@@ -8,6 +8,7 @@
 
 #include "arguments.h"
 #include "core/array.h"
+#include "core/bound.h"
 #include "io/array_file.h"
 #include "io/shape.h"
 
@@ -30,6 +31,9 @@ struct LoadedField {
     return {bytes.data(), bytes.size() / size_of(field.shape.dtype), field.shape.dtype};
   }
 };
+
+/// The bound for this field: values that mark missing data are not part of the range that a relative bound refers to.
+Bound without_fill(const Bound& bound, const LoadedField& field);
 
 /// Where the sample fields are: `wanted` if not empty, else $LACONIC_DATA, the installed folder, the source tree's
 /// data/. Throws Failure(no_input) that lists where it looked.

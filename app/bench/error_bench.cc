@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "bench/collective_work.h"
 #include "collective/allreduce.h"
 #include "collective/budget.h"
 #include "report/quality.h"
@@ -16,7 +17,6 @@
 namespace laconic::app {
 namespace {
 
-constexpr std::size_t shift = 4099;  // as CollectiveWork has it
 constexpr std::size_t bins = 160;
 
 /// What all ranks bring, and what that exactly comes to.
@@ -46,7 +46,7 @@ Problem make_problem(const LoadedField& field, std::size_t bytes, int ranks) {
   for (int r = 0; r < ranks; ++r) {
     std::vector<std::uint8_t> operand(count * element);
     for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t from = (i + static_cast<std::size_t>(r) * shift) % source.count;
+      const std::size_t from = (i + static_cast<std::size_t>(r) * operand_shift) % source.count;
       std::memcpy(operand.data() + i * element, field.bytes.data() + from * element, element);
       const double x = value_at(source, from);
       if (!std::isfinite(x) || x == missing) p.counts[i] = false;
@@ -168,13 +168,6 @@ ErrorRow row_of(const ErrorMode& mode, const std::string& field, Op op, int rank
   row.papers_sigma = error_model::papers_sigma(op, ranks, 1);
   row.expected_within = error_model::share_within(2 * row.papers_sigma, row.law, op, ranks, 1);
   return row;
-}
-
-/// Relative bounds refer to the range without fill values.
-Bound without_fill(const Bound& bound, const LoadedField& field) {
-  if (!field.field.fill || !bound.needs_range()) return bound;
-  return {BoundKind::absolute, bound.scope,
-          bound.absolute_for(scan_without(field.array(), field.field.fill, false).width())};
 }
 
 /// The errors of all fields.

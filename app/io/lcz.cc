@@ -11,7 +11,7 @@
 namespace laconic::app {
 namespace {
 
-constexpr std::array<std::uint8_t, 4> magic = {'L', 'C', 'Z', 1};
+constexpr std::array<std::uint8_t, 4> lcz_magic = {'L', 'C', 'Z', 1};
 constexpr std::size_t fixed_bytes = 8;
 constexpr std::size_t tail_bytes = 8;
 
@@ -38,7 +38,7 @@ std::uint64_t get(std::span<const std::uint8_t> in, std::size_t at, int bytes) {
 }  // namespace
 
 std::vector<std::uint8_t> make_lcz_header(const Shape& shape, FileKind original) {
-  std::vector<std::uint8_t> out(magic.begin(), magic.end());
+  std::vector<std::uint8_t> out(lcz_magic.begin(), lcz_magic.end());
   put(out, static_cast<std::uint8_t>(shape.dtype), 1);
   put(out, static_cast<std::uint8_t>(original), 1);
   put(out, shape.dims.size(), 2);
@@ -57,9 +57,9 @@ void LczReader::corrupt(const std::string& why) const {
 void LczReader::read_header() {
   std::vector<std::uint8_t> head(fixed_bytes);
   if (file_.size() >= head.size()) file_.read_at(0, head);
-  if (std::memcmp(head.data(), magic.data(), magic.size() - 1) != 0)
+  if (std::memcmp(head.data(), lcz_magic.data(), lcz_magic.size() - 1) != 0)
     throw Failure(Exit::bad_data, fmt::format("'{}' is no .lcz file", path()));
-  if (head[3] != magic[3])
+  if (head[3] != lcz_magic[3])
     throw Failure(Exit::bad_data, fmt::format("'{}' has version {}; this command reads version 1", path(), head[3]));
   const std::size_t extents = get(head, 6, 2);
   if (extents > max_dims) corrupt(fmt::format("{} extents", extents));

@@ -14,7 +14,7 @@
 namespace laconic::app {
 namespace {
 
-constexpr std::array<std::uint8_t, 6> magic = {0x93, 'N', 'U', 'M', 'P', 'Y'};
+constexpr std::array<std::uint8_t, 6> npy_magic = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 constexpr std::size_t largest_header = 1 << 20;
 
 /// Walks the Python dictionary literal of a header: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
@@ -169,10 +169,10 @@ Shape parse(std::string_view text, const std::string& file) {
 }  // namespace
 
 bool is_npy(const InputFile& file) {
-  std::array<std::uint8_t, magic.size()> head{};
+  std::array<std::uint8_t, npy_magic.size()> head{};
   if (file.size() < head.size()) return false;
   file.read_at(0, head);
-  return head == magic;
+  return head == npy_magic;
 }
 
 NpyHeader read_npy_header(const InputFile& file) {
@@ -207,7 +207,7 @@ std::vector<std::uint8_t> make_npy_header(const Shape& shape) {
   text.resize((before + text.size() + 1 + 63) / 64 * 64 - before - 1, ' ');
   text += '\n';
   std::vector<std::uint8_t> bytes(before + text.size());
-  std::copy(magic.begin(), magic.end(), bytes.begin());
+  std::copy(npy_magic.begin(), npy_magic.end(), bytes.begin());
   bytes[6] = 1;  // version 1.0
   bytes[8] = static_cast<std::uint8_t>(text.size() & 0xff);
   bytes[9] = static_cast<std::uint8_t>(text.size() >> 8);

@@ -68,7 +68,7 @@ class Experiment {
     plain_result_.resize(operand_.size());
     laconic_result_.resize(operand_.size());
     laconic_options_.bound = Bound::parse(options.bound);
-    laconic_options_.mode = Mode::compressed;
+    laconic_options_.mode = laconic::Mode::compressed;
     laconic_options_.threads = checked_threads(options.threads);
   }
 

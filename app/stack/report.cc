@@ -2,9 +2,8 @@
 
 #include <fmt/core.h>
 
-#include <cmath>
-
 #include "exit_code.h"
+#include "report/json.h"
 #include "report/table.h"
 
 namespace laconic::app {
@@ -13,8 +12,6 @@ namespace {
 std::string over_bound(const StackResult& r, const Side& side) {
   return r.absolute_bound > 0 ? fmt::format("{:.4g}", side.quality.max_error / r.absolute_bound) : "-";
 }
-
-nlohmann::json finite_or_null(double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(nullptr); }
 
 nlohmann::json side_json(const StackResult& r, const Side& s) {
   return {

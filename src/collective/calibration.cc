@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::hours fresh(24);
-constexpr int tag = 0;                                     // nothing else is under way
+constexpr int probe_tag = 0;                               // nothing else is under way
 constexpr std::size_t probe_bytes = std::size_t{2} << 20;  // well beyond what a shaped link lets through at once
 constexpr std::size_t probe_values = std::size_t{1} << 18;
 
@@ -43,8 +43,8 @@ double seconds_of(const std::function<void()>& work) {
 double shift_seconds(Transport& t, std::span<std::uint8_t> out, std::span<std::uint8_t> in) {
   const int n = t.size();
   return seconds_of([&] {
-    Request receive = t.irecv(in, (t.rank() + n - 1) % n, tag);
-    Request send = t.isend(out, (t.rank() + 1) % n, tag);
+    Request receive = t.irecv(in, (t.rank() + n - 1) % n, probe_tag);
+    Request send = t.isend(out, (t.rank() + 1) % n, probe_tag);
     receive.wait();
     send.wait();
   });

@@ -15,12 +15,12 @@ struct Traffic {
   double steps = 0;  ///< messages one after the other
 };
 
-double log2_up(int n) { return std::bit_width(static_cast<unsigned>(n - 1)); }
+double log2_of_ranks(int n) { return std::bit_width(static_cast<unsigned>(n - 1)); }
 
 Traffic traffic_of(const Workload& w) {
   const double n = w.ranks;
   const double others = (n - 1) / n;
-  const double log = log2_up(w.ranks);
+  const double log = log2_of_ranks(w.ranks);
   switch (w.collective) {
     case Collective::allreduce:
       return {.wire = 2 * others, .encode = 1 / n, .add = others, .decode = 1, .steps = 2 * log};
@@ -70,7 +70,7 @@ double seconds_of(const Traffic& t, const Workload& w, const Costs& costs, doubl
 
 }  // namespace
 
-double exchange_seconds(int ranks, const Link& link) { return std::max(1.0, log2_up(ranks)) * link.latency; }
+double exchange_seconds(int ranks, const Link& link) { return std::max(1.0, log2_of_ranks(ranks)) * link.latency; }
 
 double plain_seconds(const Workload& w, const Link& link) {
   const Traffic t = traffic_of(w);

@@ -17,8 +17,8 @@
 namespace laconic {
 namespace {
 
-constexpr int first_tag = 2;               // below are the collectives'
-constexpr std::size_t receive_window = 8;  // posted ahead
+constexpr int first_tag = 2;                   // below are the collectives'
+constexpr std::size_t p2p_receive_window = 8;  // posted ahead
 constexpr std::size_t most_segment_values = std::size_t{1} << 28;
 
 /// What goes before the segments of a message: how many elements, and how they are cut.
@@ -269,7 +269,7 @@ std::size_t Mail::take(MutArray room, int from, int tag) {
   const std::size_t messages = opening.verified != 0 ? 2 * segments : segments;
   std::deque<Posted> incoming;
   for (std::size_t k = 0, posted = 0; k < messages; ++k) {
-    while (posted < messages && incoming.size() < receive_window) {
+    while (posted < messages && incoming.size() < p2p_receive_window) {
       MessagePtr message = comm_.pool().take(capacity);
       Request request = comm_.transport().irecv(message->room().first(capacity), from, first_tag + tag);
       incoming.push_back({std::move(request), std::move(message)});

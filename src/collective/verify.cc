@@ -45,7 +45,7 @@ void compare_as(ConstArray got, ConstArray exact, Tolerance tolerance, std::size
   }
 }
 
-std::string shown(double value) {
+std::string digits(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.17g", value);
   return text;
@@ -83,8 +83,8 @@ class Gathered {
 }  // namespace
 
 std::string text_of(const Comparison::Offence& o, double bound) {
-  return "element " + std::to_string(o.element) + " is " + shown(o.got) + ", exactly " + shown(o.exact) +
-         "; promised within " + shown(bound) + " (verification)";
+  return "element " + std::to_string(o.element) + " is " + digits(o.got) + ", exactly " + digits(o.exact) +
+         "; promised within " + digits(bound) + " (verification)";
 }
 
 void compare(ConstArray got, ConstArray exact, Tolerance tolerance, std::size_t first, Comparison& sum) {

@@ -8,7 +8,7 @@
 namespace laconic {
 namespace {
 
-struct Row {
+struct DTypeRow {
   DType type;
   std::string_view name;
   std::string_view numpy_code;  ///< without the byte-order mark
@@ -17,7 +17,7 @@ struct Row {
 };
 
 // NumPy has no bfloat16 of its own; "bfloat16" is what ml_dtypes and PyTorch call it. "half" is CUDA's name.
-constexpr std::array<Row, 8> rows = {{
+constexpr std::array<DTypeRow, 8> dtype_rows = {{
     {DType::f32, "f32", "f4", "float32", "float"},
     {DType::f64, "f64", "f8", "float64", "double"},
     {DType::f16, "f16", "f2", "float16", "half"},
@@ -28,7 +28,7 @@ constexpr std::array<Row, 8> rows = {{
     {DType::u64, "u64", "u8", "uint64", "unsigned long"},
 }};
 
-bool matches(const Row& row, std::string_view text, std::string_view code) {
+bool matches(const DTypeRow& row, std::string_view text, std::string_view code) {
   return text == row.name || text == row.numpy_name || (!row.numpy_code.empty() && code == row.numpy_code) ||
          (!row.c_name.empty() && text == row.c_name);
 }
@@ -36,7 +36,7 @@ bool matches(const Row& row, std::string_view text, std::string_view code) {
 }  // namespace
 
 std::string_view name_of(DType t) {
-  for (const Row& row : rows) {
+  for (const DTypeRow& row : dtype_rows) {
     if (row.type == t) return row.name;
   }
   return "?";
@@ -49,7 +49,7 @@ DType parse_dtype(std::string_view text) {
   }
   const bool marked = text.starts_with('<') || text.starts_with('=');
   const std::string_view code = marked ? text.substr(1) : text;
-  for (const Row& row : rows) {
+  for (const DTypeRow& row : dtype_rows) {
     if (marked ? !code.empty() && code == row.numpy_code : matches(row, text, code)) return row.type;
   }
   throw Error(Code::invalid_argument, "dtype '" + std::string(text) +

@@ -8,28 +8,28 @@
 namespace laconic {
 namespace {
 
-struct Row {
+struct OpRow {
   Op op;
   std::string_view name;
   std::string_view alias;
 };
-constexpr std::array<Row, 5> rows = {{{Op::sum, "sum", "add"},
-                                      {Op::average, "average", "avg"},
-                                      {Op::min, "min", "minimum"},
-                                      {Op::max, "max", "maximum"},
-                                      {Op::product, "product", "prod"}}};
+constexpr std::array<OpRow, 5> op_rows = {{{Op::sum, "sum", "add"},
+                                           {Op::average, "average", "avg"},
+                                           {Op::min, "min", "minimum"},
+                                           {Op::max, "max", "maximum"},
+                                           {Op::product, "product", "prod"}}};
 
 }  // namespace
 
 std::string_view name_of(Op op) {
-  for (const Row& row : rows) {
+  for (const OpRow& row : op_rows) {
     if (row.op == op) return row.name;
   }
   return op == Op::none ? "none" : "?";
 }
 
 Op parse_op(std::string_view text) {
-  for (const Row& row : rows) {
+  for (const OpRow& row : op_rows) {
     if (text == row.name || text == row.alias) return row.op;
   }
   if (text == "mean") return Op::average;

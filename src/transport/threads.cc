@@ -19,7 +19,7 @@ namespace {
 constexpr int small_tag = -1;
 
 /// A receive that waits for its message. Lives in its Request; the mailbox only points at it.
-struct Posted {
+struct PostedReceive {
   std::span<std::uint8_t> buffer;
   int from = 0;
   int tag = 0;
@@ -38,7 +38,7 @@ struct Unexpected {
 struct Mailbox {
   std::mutex mutex;
   std::condition_variable arrived;
-  std::deque<Posted*> posted;
+  std::deque<PostedReceive*> posted;
   std::deque<Unexpected> unexpected;
 };
 
@@ -87,7 +87,7 @@ struct Group {
   std::vector<std::shared_ptr<Group>> duplicates;  ///< made by whoever asks first
 };
 
-void deliver(Posted& posted, std::span<const std::uint8_t> data) {
+void deliver(PostedReceive& posted, std::span<const std::uint8_t> data) {
   posted.length = data.size();
   const std::size_t fits = std::min(data.size(), posted.buffer.size());
   if (fits != 0) std::memcpy(posted.buffer.data(), data.data(), fits);
@@ -167,7 +167,7 @@ class RecvState final : public Request::State {
 
   std::shared_ptr<Group> group_;
   int rank_;
-  Posted posted_;
+  PostedReceive posted_;
 };
 
 class ThreadsTransport final : public Transport {
@@ -187,7 +187,7 @@ class ThreadsTransport final : public Transport {
     Mailbox& box = group_->boxes.at(static_cast<std::size_t>(to));
     const std::lock_guard lock(box.mutex);
     const auto match = std::find_if(box.posted.begin(), box.posted.end(),
-                                    [&](const Posted* p) { return p->from == rank_ && p->tag == tag; });
+                                    [&](const PostedReceive* p) { return p->from == rank_ && p->tag == tag; });
     if (match == box.posted.end()) {
       box.unexpected.push_back({rank_, tag, {data.begin(), data.end()}});
     } else {

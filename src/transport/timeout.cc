@@ -8,7 +8,7 @@
 namespace laconic {
 namespace {
 
-std::string shown(double seconds) {
+std::string shown_seconds(double seconds) {
   char text[32];
   std::snprintf(text, sizeof text, "%g s", seconds);
   return text;
@@ -26,8 +26,8 @@ Deadline::Deadline(double seconds) : finite_(seconds > 0 && seconds < 3e9), at_(
 }
 
 void throw_timeout(int rank, const std::string& awaited, double seconds) {
-  throw Error(Code::transport, "rank " + std::to_string(rank) + " gave up after waiting " + shown(seconds) + " for " +
-                                   awaited + "; raise LACONIC_TIMEOUT if it is only slow");
+  throw Error(Code::transport, "rank " + std::to_string(rank) + " gave up after waiting " + shown_seconds(seconds) +
+                                   " for " + awaited + "; raise LACONIC_TIMEOUT if it is only slow");
 }
 
 }  // namespace laconic

@@ -7,6 +7,7 @@
  */
 #include <math.h>
 #include <mpi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,24 +40,27 @@ enum { FORMS = 2 };
 #endif
 
 /* CALL(form, Allreduce, allreduce, arguments): makes the call in that form, persistent ones twice, and waits for it. */
-#define CALL(form, Name, name, ...)                                 \
-  do {                                                              \
-    MPI_Request request = MPI_REQUEST_NULL;                         \
-    ++calls;                                                        \
-    if ((form) == BLOCKING) MPI_##Name(__VA_ARGS__);                \
-    if ((form) == NONBLOCKING) {                                    \
-      MPI_I##name(__VA_ARGS__, &request);                           \
-      MPI_Wait(&request, MPI_STATUS_IGNORE);                        \
-    }                                                               \
-    if ((form) == PERSISTENT) {                                     \
-      INIT(Name, __VA_ARGS__);                                      \
-      for (int again = 0; again < 2; ++again) {                     \
-        MPI_Start(&request);                                        \
-        int done = 0;                                               \
-        while (!done) MPI_Test(&request, &done, MPI_STATUS_IGNORE); \
-      }                                                             \
-      MPI_Request_free(&request);                                   \
-    }                                                               \
+#define CALL(form, Name, name, ...)                     \
+  do {                                                  \
+    MPI_Request request = MPI_REQUEST_NULL;             \
+    ++calls;                                            \
+    if ((form) == BLOCKING) MPI_##Name(__VA_ARGS__);    \
+    if ((form) == NONBLOCKING) {                        \
+      MPI_I##name(__VA_ARGS__, &request);               \
+      MPI_Wait(&request, MPI_STATUS_IGNORE);            \
+    }                                                   \
+    if ((form) == PERSISTENT) {                         \
+      INIT(Name, __VA_ARGS__);                          \
+      for (int again = 0; again < 2; ++again) {         \
+        MPI_Start(&request);                            \
+        int done = 0;                                   \
+        while (!done) {                                 \
+          MPI_Test(&request, &done, MPI_STATUS_IGNORE); \
+          sched_yield();                                \
+        }                                               \
+      }                                                 \
+      MPI_Request_free(&request);                       \
+    }                                                   \
   } while (0)
 
 static void* memory(size_t bytes) {

@@ -22,14 +22,14 @@ namespace {
 
 std::atomic<int> device_count = 8;
 std::atomic<double> patience = 60;
-thread_local int current_device = 0;
+thread_local int selected_device = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 
 /// Sets the device for as long as work of another one runs.
 class OnDevice {
  public:
-  explicit OnDevice(int device) : before_(std::exchange(current_device, device)) {}
-  ~OnDevice() { current_device = before_; }
+  explicit OnDevice(int device) : before_(std::exchange(selected_device, device)) {}
+  ~OnDevice() { selected_device = before_; }
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
 
@@ -101,7 +101,7 @@ World& world() {
 
 /// Null where there is no such stream.
 std::shared_ptr<Stream> find(cudaStream_t handle) {
-  thread_local const auto of_this_thread = std::make_shared<Stream>(current_device);
+  thread_local const auto of_this_thread = std::make_shared<Stream>(selected_device);
   if (handle == nullptr || handle == cudaStreamLegacy || handle == cudaStreamPerThread) return of_this_thread;
   const std::lock_guard lock(world().mutex);
   const auto it = world().streams.find(handle);
@@ -127,7 +127,7 @@ cudaError_t make_stream(cudaStream_t* stream) {
   if (stream == nullptr) return note(cudaErrorInvalidValue);
   *stream = new_handle<cudaStream_t>();
   const std::lock_guard lock(world().mutex);
-  world().streams[*stream] = std::make_shared<Stream>(current_device);
+  world().streams[*stream] = std::make_shared<Stream>(selected_device);
   return cudaSuccess;
 }
 
@@ -197,13 +197,13 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 
 cudaError_t cudaGetDevice(int* device) {
-  *device = current_device;
+  *device = selected_device;
   return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= device_count) return note(cudaErrorInvalidDevice);
-  current_device = device;
+  selected_device = device;
   return cudaSuccess;
 }
 
@@ -212,7 +212,7 @@ cudaError_t cudaDeviceSynchronize() {
   {
     const std::lock_guard lock(world().mutex);
     for (const auto& [handle, stream] : world().streams) {
-      if (stream->device() == current_device) all.push_back(stream);
+      if (stream->device() == selected_device) all.push_back(stream);
     }
   }
   for (const auto& stream : all) stream->drain();

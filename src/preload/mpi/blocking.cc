@@ -43,4 +43,6 @@ using laconic::preload::worth_a_look;
   LACONIC_BLOCKING(MPI_##Name##_c, PMPI_##Name##_c, LACONIC_LIST(parameters), LACONIC_LIST(arguments), \
                    LACONIC_LIST(call))
 #include "preload/mpi/collectives.def"
+#undef COUNT
+#undef DISPLACEMENT
 #endif

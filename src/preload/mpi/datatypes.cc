@@ -13,7 +13,7 @@ namespace {
 
 /// Copies go through messages to oneself, which is how MPI itself reads and writes any layout.
 MPI_Comm self = MPI_COMM_NULL;
-int tags = 0;
+int copy_tags = 0;
 int keyval = MPI_KEYVAL_INVALID;
 
 struct Named {
@@ -215,9 +215,9 @@ void* at(const void* buffer, MPI_Aint offset) {
 }
 
 /// Threads copy at the same time: each copy has a tag of its own.
-int next_tag() {
+int next_copy_tag() {
   static std::atomic<unsigned> used{0};
-  return static_cast<int>(used.fetch_add(1, std::memory_order_relaxed) % static_cast<unsigned>(tags));
+  return static_cast<int>(used.fetch_add(1, std::memory_order_relaxed) % static_cast<unsigned>(copy_tags));
 }
 
 }  // namespace
@@ -256,7 +256,7 @@ int gather_numbers(const void* buffer, MPI_Count count, MPI_Datatype type, void*
   const TypeInfo& info = info_of(type);
   const MPI_Datatype number = number_type(*info.base);
   return in_pieces(count, info, [&](MPI_Aint from, int n, std::size_t to, int numbers) {
-    const int tag = next_tag();
+    const int tag = next_copy_tag();
     return PMPI_Sendrecv(at(buffer, from), n, type, 0, tag, static_cast<char*>(out) + to, numbers, number, 0, tag, self,
                          MPI_STATUS_IGNORE);
   });
@@ -266,7 +266,7 @@ int scatter_numbers(const void* in, void* buffer, MPI_Count count, MPI_Datatype 
   const TypeInfo& info = info_of(type);
   const MPI_Datatype number = number_type(*info.base);
   return in_pieces(count, info, [&](MPI_Aint to, int n, std::size_t from, int numbers) {
-    const int tag = next_tag();
+    const int tag = next_copy_tag();
     return PMPI_Sendrecv(static_cast<const char*>(in) + from, numbers, number, 0, tag, at(buffer, to), n, type, 0, tag,
                          self, MPI_STATUS_IGNORE);
   });
@@ -278,7 +278,7 @@ void prepare_datatypes() {
   int* most = nullptr;
   int found = 0;
   PMPI_Comm_get_attr(self, MPI_TAG_UB, static_cast<void*>(&most), &found);
-  tags = found != 0 ? std::max(1, *most) : 32767;
+  copy_tags = found != 0 ? std::max(1, *most) : 32767;
   PMPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget, &keyval, nullptr);
 }
 

@@ -69,6 +69,8 @@ using laconic::preload::worth_a_look;
   LACONIC_PERSISTENT(MPI_##Name##_init_c, PMPI_##Name##_c, LACONIC_LIST(parameters), LACONIC_LIST(arguments), \
                      LACONIC_LIST(call))
 #include "preload/mpi/collectives.def"
+#undef COUNT
+#undef DISPLACEMENT
 #endif
 
 extern "C" {

@@ -19,11 +19,11 @@ namespace {
 
 /// Messages to oneself say that a call is done.
 MPI_Comm bell = MPI_COMM_NULL;
-int tags = 32767;
+int bell_tags = 32767;
 
-int next_tag() {
+int next_bell_tag() {
   static std::atomic<unsigned> used{0};
-  return static_cast<int>(used.fetch_add(1, std::memory_order_relaxed) % static_cast<unsigned>(tags));
+  return static_cast<int>(used.fetch_add(1, std::memory_order_relaxed) % static_cast<unsigned>(bell_tags));
 }
 
 /// After an error the message is longer than what is received: so the program's MPI_Wait or MPI_Test returns one, too.
@@ -177,7 +177,7 @@ int begin(Runtime& runtime, Group& group, Call call, PlainStart plain, MPI_Reque
       return plain(idle->mpi(), request);
     const auto pending = std::make_shared<Pending>(
         call, group, [start = std::move(plain)](MPI_Comm comm) { return to_the_end(start, comm); });
-    const int tag = next_tag();
+    const int tag = next_bell_tag();
     const int code = PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, tag, bell, request);
     if (code != MPI_SUCCESS) return code;
     line.submit([&runtime, pending, tag](Line* on, const std::string& why_none) {
@@ -192,7 +192,7 @@ int begin(Runtime& runtime, Group& group, Call call, PlainStart plain, MPI_Reque
 int make_persistent(Runtime& runtime, const Group& group, Call call, PlainCall plain, MPI_Request* request) noexcept {
   try {
     if (is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
-    const int tag = next_tag();
+    const int tag = next_bell_tag();
     auto made = std::make_unique<Persistent>(call, group, std::move(plain), tag);
     const int code = PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, tag, bell, request);
     if (code != MPI_SUCCESS) return code;
@@ -239,7 +239,7 @@ void prepare_requests() {
   int* most = nullptr;
   int found = 0;
   PMPI_Comm_get_attr(bell, MPI_TAG_UB, static_cast<void*>(&most), &found);
-  if (found != 0) tags = std::max(1, *most);
+  if (found != 0) bell_tags = std::max(1, *most);
 }
 
 void release_requests() {
