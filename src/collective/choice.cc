@@ -42,7 +42,7 @@ bool chain_pays(int ranks, std::size_t segments) {
   return segments + static_cast<std::size_t>(ranks) - 2 <= segments * log2_up(ranks);
 }
 
-// Where nothing has been measured, among these few a direct exchange is faster than a ring at any size.
+// Where nothing has been measured, among these few a direct exchange is mostly faster than a ring, at any size.
 constexpr int few_ranks = 8;
 
 /// Whether a direct exchange is to be thought of. It has a connection, and messages under way, for each peer; with some

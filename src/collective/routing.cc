@@ -15,7 +15,9 @@
 namespace laconic {
 namespace {
 
-// The way that is not taken is tried, to be measured, unless the model gives it more than this many times as long.
+// The way that is not taken is tried, to be measured, unless the model gives it more than this many times as long. The
+// plain one is tried even then, but rarely: nobody shall be slower than that because a link was measured in a bad
+// moment.
 constexpr double worth_a_try = 3;
 // Later it is tried again so often that trying costs this share of all calls: what was measured may have been bad luck.
 constexpr double share_of_trying = 0.01;
@@ -60,8 +62,10 @@ bool History::decide(const Estimates& given) {
   const double plain_time = e.plain_measured > 0 ? e.plain_measured : e.plain_model;
   const double compressed_time = e.compressed_measured > 0 ? e.compressed_measured : e.compressed_model;
   const bool prefers_plain = plain_time <= compressed_time;
+  const bool no_hope = e.plain_measured == 0 && e.plain_model >= worth_a_try * e.compressed_measured;
+  const double plain_known = no_hope ? e.plain_model : e.plain_measured;
   const bool tries_other = prefers_plain ? is_worth_a_try(e.plain_measured, e.compressed_measured, e.compressed_model)
-                                         : is_worth_a_try(e.compressed_measured, e.plain_measured, e.plain_model);
+                                         : is_worth_a_try(e.compressed_measured, plain_known, e.plain_model);
   const bool plainly = prefers_plain != tries_other;
   if (!plainly) fraction_ = e.fraction;
   if (!prefers_plain) {

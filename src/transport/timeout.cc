@@ -1,5 +1,9 @@
 #include "transport/timeout.h"
 
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
+
 #include <cstdio>
 
 #include "core/config.h"
@@ -14,7 +18,21 @@ std::string shown_seconds(double seconds) {
   return text;
 }
 
+constexpr int least_slack_ns = 1000;
+
 }  // namespace
+
+#if defined(__linux__)
+PunctualNaps::PunctualNaps() : slack_(prctl(PR_GET_TIMERSLACK)) {
+  if (slack_ > 0) prctl(PR_SET_TIMERSLACK, least_slack_ns);
+}
+PunctualNaps::~PunctualNaps() {
+  if (slack_ > 0) prctl(PR_SET_TIMERSLACK, slack_);
+}
+#else
+PunctualNaps::PunctualNaps() : slack_(0) {}
+PunctualNaps::~PunctualNaps() = default;
+#endif
 
 double default_timeout() { return config().timeout_seconds; }
 

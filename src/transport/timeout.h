@@ -27,6 +27,18 @@ class Deadline {
 /// Throws Error(transport): "rank 1 waited 60 s for a message from rank 2 ...".
 [[noreturn]] void throw_timeout(int rank, const std::string& awaited, double seconds);
 
+/// For as long as it lives, the calling thread's naps last about as long as asked. By default Linux adds 50 us to each.
+class PunctualNaps {
+ public:
+  PunctualNaps();
+  ~PunctualNaps();
+  PunctualNaps(const PunctualNaps&) = delete;
+  PunctualNaps& operator=(const PunctualNaps&) = delete;
+
+ private:
+  int slack_;
+};
+
 /// Waits by testing: a library's own wait would burn a core that another rank's codec may need, and would never give
 /// up. `spins` tests at once catch what is about to arrive, then the core is given away for longer and longer.
 template <typename Test>
@@ -36,7 +48,8 @@ void wait_until(Test&& done, int rank, const std::string& awaited, double timeou
     if (done()) return;
   }
   const Deadline deadline(timeout);
-  int nap_us = 5;
+  const PunctualNaps naps;
+  int nap_us = 1;
   while (!done()) {
     if (deadline.passed()) throw_timeout(rank, awaited, timeout);
     std::this_thread::sleep_for(std::chrono::microseconds(nap_us));

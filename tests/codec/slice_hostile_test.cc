@@ -25,18 +25,31 @@ Outcome damaged(const Outcome& f, Random& random) {
 }
 
 struct Results {
-  Outcome sum, longer_sum, fused, of_many, fused_of_many;
+  Outcome values, sum, longer_sum, fused, of_many, fused_of_many;
   friend bool operator==(const Results&, const Results&) = default;
 };
 
+/// What a frame decodes to, or the code of the error instead of it.
+Outcome values_of(const Array& like, const Outcome& f) {
+  Outcome o;
+  try {
+    const Array y = decoded(like, f);
+    o.frame.assign(y.data(), y.data() + y.size_bytes());
+  } catch (const Error& e) {
+    o.code = e.code();
+  }
+  return o;
+}
+
 Results run(const Array& x, const Outcome& hostile, const Outcome& other) {
+  const Outcome values = values_of(x, hostile);
   const Outcome sum = added(x, hostile, other);
   const Outcome fused = encode_added(x, hostile);
   const std::vector<Outcome> terms = {other, hostile, other};
   const Outcome of_many = summed(nullptr, x, terms);
   const Outcome fused_of_many = summed(&x, x, terms);
-  if (sum.code != Code::ok) return {sum, {}, fused, of_many, fused_of_many};
-  return {sum, added(x, sum, hostile), fused, of_many, fused_of_many};
+  if (sum.code != Code::ok) return {values, sum, {}, fused, of_many, fused_of_many};
+  return {values, sum, added(x, sum, hostile), fused, of_many, fused_of_many};
 }
 
 /// How many of the frames were taken.
@@ -90,6 +103,29 @@ TEST(SliceHostileWide, FramesSumAsOnTheReference) {
   sum_hostile_frames(DType::i64, make_grid(DType::i64, 0, 0), few_tries);
   sum_hostile_frames(DType::f64, make_grid(DType::f64, 1e-12, 1.3), few_tries);
   sum_hostile_frames(DType::f64, make_grid(DType::f64, 1.0 / (1 << 30), 1.3), few_tries);
+}
+
+/// In sums there is one NaN and one zero, whatever is stored.
+TEST(SliceHostileSums, FillValuesOfSumsAreAsAddingLeavesThem) {
+  for (const DType t : {DType::f32, DType::f64})
+    for (const double bound : {1e-2, t == DType::f64 ? 1e-12 : 1e-4}) {
+      Array x(t, 2048);
+      for (std::size_t i = 0; i < x.count; ++i) x.set_bits(i, t == DType::f64 ? 0x7FF0ULL << 48 : 0x7F80ULL << 16);
+      const Outcome one = encoded(x, make_grid(t, bound, 1.3));
+      Outcome two = added(x, one, one);
+      ASSERT_EQ(two.frame.size(), frame::header_bytes + 4 + 12) << "a single fill chunk";
+      for (const std::uint64_t stored : {0x8000ULL << 48, 0xFFF8ULL << 48 | 1, 0x7FF0ULL << 48 | 1}) {
+        std::memcpy(two.frame.data() + two.frame.size() - 8, &stored, 8);
+        patch_checksum(two.frame.data(), two.frame.size());
+        const auto on = [&](Target target) {
+          const OnTarget guard(target);
+          return std::pair{values_of(x, two), values_of(x, added(x, two, two))};
+        };
+        const auto expected = on(Target::scalar);
+        ASSERT_EQ(expected.first.code, Code::ok);
+        for (const Target target : fast_targets()) EXPECT_EQ(expected, on(target)) << slice::name_of(target);
+      }
+    }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 // A block's 64 bytes lie in two registers. Where a byte lies has six bits: register, lane, and four within the lane.
 // Each stands for one bit of the value's number (v5..v0, group of eight = v5 v4 v3) or, once exchanged, of the plane's
 // (r2 r1 r0). Orders are written [register lane b3 b2 b1 b0].
+#include "codec/slice/chunk_integers.h"
 #include "codec/slice/kernel_sets.h"
 
 #if defined(__x86_64__)

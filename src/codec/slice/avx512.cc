@@ -1,6 +1,7 @@
 // AVX-512 without GFNI and VBMI (Skylake-X, Cascade Lake): bit matrices are transposed by exchanging bits at three
 // distances, zero bytes dropped by shuffles looked up from the masks, residuals summed by products with triangles of
 // ones.
+#include "codec/slice/chunk_integers.h"
 #include "codec/slice/kernel_sets.h"
 
 #if defined(__x86_64__)

@@ -1,5 +1,6 @@
 // AVX-512 with GFNI, VBMI, VBMI2, BITALG and VNNI (Ice Lake, Zen 4 and later): bit matrices are transposed by
 // GF2P8AFFINEQB, zero bytes dropped by VPCOMPRESSB, residuals of up to 15 planes summed in fours by VPDPBUSD.
+#include "codec/slice/chunk_integers.h"
 #include "codec/slice/kernel_sets.h"
 
 #if defined(__x86_64__)
@@ -173,9 +174,8 @@ struct Avx512xPlanes : Avx512Base {
 
   // ------------------------------------------------------------------------------------------- planes in
 
-  /// Up to eight planes as 64 bytes in value order; with `reversal`, value 8g+7-r at byte 8g+r.
-  __attribute__((always_inline)) static __m512i read_planes(In& in, int dense, int sparse,
-                                                            std::uint64_t order = identity) {
+  /// Up to eight planes.
+  __attribute__((always_inline)) static __m512i read_stored(In& in, int dense, int sparse) {
     const std::uint64_t mask = _bzhi_u64(load<std::uint64_t>(in.masks), static_cast<unsigned>(8 * sparse));
     // With eight dense planes there is no mask, so the shift by 64 that the & avoids does not matter.
     const __m512i low = _mm512_and_si512(_mm512_loadu_si512(in.dense), _mm512_load_si512(at_hand().lowest[dense]));
@@ -183,6 +183,13 @@ struct Avx512xPlanes : Avx512Base {
     in.dense += 8 * dense;
     in.masks += sparse;
     in.bytes += _mm_popcnt_u64(mask);
+    return plane;
+  }
+
+  /// The same as 64 bytes in value order; with `reversal`, value 8g+7-r at byte 8g+r.
+  __attribute__((always_inline)) static __m512i read_planes(In& in, int dense, int sparse,
+                                                            std::uint64_t order = identity) {
+    const __m512i plane = read_stored(in, dense, sparse);
     return transpose(_mm512_permutexvar_epi8(_mm512_load_si512(tables.from_planes), plane), order);
   }
 
@@ -403,21 +410,10 @@ struct Avx512xPlanes : Avx512Base {
 
   // ------------------------------------------------------------------------------------------- sums of blocks
 
-  /// The planes of one operand where the other's are all zero.
+  /// The planes of one operand where the other's are all zero, split anew: not every writer does as ours.
   static Split copy_block(In& in, int dense, int sparse, Out& o) {
     if (dense + sparse > 8) return put(o, get(in, dense, sparse));
-    const std::uint64_t mask = _bzhi_u64(load<std::uint64_t>(in.masks), static_cast<unsigned>(8 * sparse));
-    const auto n = _mm_popcnt_u64(mask);
-    _mm512_storeu_si512(o.dense, _mm512_loadu_si512(in.dense));
-    store(o.masks, mask);
-    _mm512_storeu_si512(o.bytes, _mm512_loadu_si512(in.bytes));
-    in.dense += 8 * dense;
-    o.dense += 8 * dense;
-    in.masks += sparse;
-    o.masks += sparse;
-    in.bytes += n;
-    o.bytes += n;
-    return {dense + sparse, dense};
+    return put_narrow(o, read_stored(in, dense, sparse));
   }
 
   /// Both operands have at most 8 * Groups - 1 planes, so the sum has at most 8 * Groups.

@@ -228,11 +228,19 @@ struct Extent {
   }
 };
 
+/// A stored fill value; in sums as adding its terms would leave it: no negative zero, and one NaN.
+inline std::uint64_t read_fill_value(const Params& p, const std::uint8_t* at) {
+  if (!p.shape.sum) return p.shape.element_bytes == 8 ? load<std::uint64_t>(at) : load<std::uint32_t>(at);
+  const auto v = load<double>(at);
+  if (v == 0) return 0;
+  return v == v ? load<std::uint64_t>(at) : std::uint64_t{0x7FF8} << 48;
+}
+
 /// A chunk whose values are all exceptions: as if all blocks were marked, and nothing else.
 inline Parse parse_fill(const Params& p, ChunkBytes in, Sections& c) {
   const bool eight = p.shape.sum || p.shape.element_bytes == 8;
   if (p.shape.exact_only || in.size != (eight ? 12U : 8U)) return Parse::corrupt;
-  c.fill_value = eight ? load<std::uint64_t>(in.data + 4) : load<std::uint32_t>(in.data + 4);
+  c.fill_value = read_fill_value(p, in.data + 4);
   if (p.shape.element_bytes == 2 && !eight && c.fill_value > 0xFFFF) return Parse::corrupt;
   c.fill_blocks = ~0U;
   return Parse::ok;
@@ -259,7 +267,7 @@ Parse parse(const Params& p, ChunkBytes in, ParsedAs<I>& c) {
     if (p.shape.exact_only) return Parse::corrupt;
     c.fill_blocks = load<std::uint32_t>(at);
     const bool eight = p.shape.sum || p.shape.element_bytes == 8;
-    c.fill_value = eight ? load<std::uint64_t>(at + 4) : load<std::uint32_t>(at + 4);
+    c.fill_value = read_fill_value(p, at + 4);
     if (p.shape.element_bytes == 2 && !eight && c.fill_value > 0xFFFF) return Parse::corrupt;
     at += eight ? 12 : 8;
   }

@@ -165,7 +165,7 @@ struct FastWide {
     }
   }
 
-  /// WideIntegers of residuals, in place.
+  /// Integers of residuals, in place.
   template <Predictor P>
   struct Chain {
     I last;
@@ -223,7 +223,8 @@ struct FastWide {
     return n;
   }
 
-  static std::size_t encode(const Params& p, const void* x, int count, std::uint8_t* to) {
+  /// Not inlined, so that narrow chunks do not pay for its room on the stack.
+  __attribute__((noinline)) static std::size_t encode(const Params& p, const void* x, int count, std::uint8_t* to) {
     alignas(64) std::uint8_t buffer[chunk_values * 8];
     WideIntegers q;
     Fill fill;

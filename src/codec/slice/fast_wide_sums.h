@@ -18,7 +18,6 @@ struct FastWideSums : FastWide<V> {
   using Wide::padded;
   using Wide::put;
   using Wide::put_blocks;
-  using Wide::residual;
 
   /// An operand of a sum, without exceptions.
   struct Operand {
@@ -27,17 +26,16 @@ struct FastWideSums : FastWide<V> {
     bool wide = true;
     Coded coded;
     Parsed narrow;
-    WideIntegers q;  ///< of raw chunks
+    const std::uint8_t* raw = nullptr;  ///< elements of raw chunks, `count` of them
+    int count = 0;
 
     /// Parse::rare: exceptions, and what else is left to the reference.
-    Parse read(const Params& p, ChunkBytes in, int count) {
-      if (p.shape.exact_only) {
-        if (const std::uint8_t* raw = raw_elements(p, in, count); raw != nullptr) {
-          alignas(64) std::uint8_t buffer[chunk_values * 8];
-          std::memcpy(q.q, padded(raw, count, buffer), sizeof q.q);
-          origin = Origin::elements;
-          return Parse::ok;
-        }
+    Parse read(const Params& p, ChunkBytes in, int n) {
+      raw = p.shape.exact_only ? raw_elements(p, in, n) : nullptr;
+      count = n;
+      if (raw != nullptr) {
+        origin = Origin::elements;
+        return Parse::ok;
       }
       wide = p.wide;
       return wide ? parse_as(p, in, coded) : parse_as(p, in, narrow);
@@ -61,8 +59,10 @@ struct FastWideSums : FastWide<V> {
       for (int i = 0; i < block_values; ++i) sum[i] = wrap_add(sum[i], own[i]);
     }
 
-    void add_integers(I* sum) {
-      if (origin == Origin::constant) {
+    void add_integers(I* sum) const {
+      if (raw != nullptr) {
+        for (int i = 0; i < count; ++i) sum[i] = wrap_add(sum[i], slice::load<I>(raw + 8 * i));
+      } else if (origin == Origin::constant) {
         for (int i = 0; i < chunk_values; ++i) sum[i] = wrap_add(sum[i], choice.base);
       } else if (!wide) {
         Integers of_narrow;
@@ -70,8 +70,9 @@ struct FastWideSums : FastWide<V> {
         Codec::get_blocks(narrow, typename Codec::ToMemory{of_narrow.q}, none);
         for (int i = 0; i < chunk_values; ++i) sum[i] = wrap_add(sum[i], I{of_narrow.q[i]});
       } else {
+        WideIntegers q;
         Fill none{};
-        if (origin == Origin::coded) get_blocks(coded, q.q, none);
+        get_blocks(coded, q.q, none);
         for (int i = 0; i < chunk_values; ++i) sum[i] = wrap_add(sum[i], q.q[i]);
       }
     }
@@ -132,7 +133,7 @@ struct FastWideSums : FastWide<V> {
       if (n != 0) return n;
     }
     WideIntegers sum{};
-    for (Operand& k : o) k.add_integers(sum.q);
+    for (const Operand& k : o) k.add_integers(sum.q);
     return write_integers(p, sum, agree ? &given : nullptr, count, to);
   }
 
@@ -173,7 +174,7 @@ struct FastWideSums : FastWide<V> {
   }
 
   /// Differences that are formed alike, as one sum; all else one after another. Partial sums on `none` might be
-  /// constant, those of narrow frames might wrap, those of elements be raw.
+  /// constant, those of narrow frames might wrap, those of lossless frames be raw.
   static std::size_t sum(const Params& p, const Params* px, const void* x, std::span<const Term> terms, int count,
                          std::uint8_t* to, std::size_t capacity) {
     if (count < chunk_values || p.shape.exact_only || capacity < sizeof(Writer)) return chunk_unfused;

@@ -1,7 +1,6 @@
 // The sets of kernels that exist. Each is null where it was not compiled in or the processor lacks its instructions.
 #pragma once
 
-#include "codec/slice/chunk_integers.h"
 #include "codec/slice/kernels.h"
 
 namespace laconic::slice {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "codec/slice/chunk_integers.h"
 #include "codec/slice/kernel_sets.h"
 #include "core/half.h"
 
