@@ -136,7 +136,6 @@ Outcome compress_file(const ArrayReader& in, const CompressOptions& options, boo
   return outcome;
 }
 
-/// NaN and infinity have no JSON form.
 nlohmann::json to_json(const Outcome& o, const CompressOptions& options, const ArrayReader& in) {
   nlohmann::json j{{"input", options.input},
                    {"output", options.output},

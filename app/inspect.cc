@@ -67,7 +67,6 @@ Summary read_all(LczReader& in, bool show_progress) {
   return s;
 }
 
-/// Nothing is promised where the bound is infinite; JSON has no number for that.
 nlohmann::json to_json(const LczReader& in, const Summary& s) {
   nlohmann::json frames = nlohmann::json::array();
   for (const frame::Header& f : s.frames)

@@ -175,6 +175,15 @@ inline std::size_t write_raw(const void* x, std::size_t bytes, std::uint8_t* to)
   return 4 + pad4(bytes);
 }
 
+/// The elements of a chunk; in `buffer`, with the last one repeated, where they are fewer than a chunk has.
+inline const void* repeat_last(const void* x, int count, int bytes, std::uint8_t* buffer) {
+  if (count == chunk_values) return x;
+  std::memcpy(buffer, x, static_cast<std::size_t>(count * bytes));
+  for (int i = count; i < chunk_values; ++i)
+    std::memcpy(buffer + i * bytes, buffer + (count - 1) * bytes, static_cast<std::size_t>(bytes));
+  return buffer;
+}
+
 /// Where a raw chunk's elements lie. Null: it is none that is whole.
 inline const std::uint8_t* raw_elements(const Params& p, ChunkBytes in, int count) {
   const std::size_t bytes = static_cast<std::size_t>(count * p.shape.element_bytes);

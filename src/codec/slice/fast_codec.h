@@ -175,14 +175,8 @@ struct FastCodec {
   static std::size_t encode(const Params& p, const void* x, int count, std::uint8_t* to) {
     if (p.wide) return FastWide<V>::encode(p, x, count, to);
     alignas(64) std::uint8_t padded[chunk_values * 8];
-    const void* elements = x;
     const int e = p.shape.element_bytes;
-    if (count < chunk_values) {
-      std::memcpy(padded, x, static_cast<std::size_t>(count * e));
-      for (int i = count; i < chunk_values; ++i)
-        std::memcpy(padded + i * e, padded + (count - 1) * e, static_cast<std::size_t>(e));
-      elements = padded;
-    }
+    const void* elements = repeat_last(x, count, e, padded);
     Integers q;
     Fill fill;
     bool exceptions = false;
@@ -245,9 +239,11 @@ struct FastCodec {
     return close(to, V::Staged::write_sections(s, at, write_head<V>(choice, none, 0, at.codes, to)));
   }
 
-  static std::size_t finish_near_raw(Writer& w, Choice<std::int32_t> choice, const Fill& fill, int fill_bytes,
-                                     const void* x, std::size_t raw, std::uint8_t* to) {
-    alignas(64) std::uint8_t buffer[sizeof(Writer) + 256];
+  /// Where what is written may be larger than the elements: those then, of `raw` bytes.
+  template <class W, class I>
+  static std::size_t finish_near_raw(W& w, Choice<I> choice, const Fill& fill, int fill_bytes, const void* x,
+                                     std::size_t raw, std::uint8_t* to) {
+    alignas(64) std::uint8_t buffer[sizeof(W) + 256];
     const std::size_t n = w.template finish<V>(choice, fill, fill_bytes, buffer);
     if (n < 4 + pad4(raw)) {
       std::memcpy(to, buffer, n);

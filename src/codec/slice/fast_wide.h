@@ -79,14 +79,6 @@ struct FastWide {
     for (int i = 0; i < chunk_values; ++i) store(to + 8 * i, static_cast<double>(q[i]) * p.value_step);
   }
 
-  /// A chunk of fewer elements repeats the last.
-  static const void* padded(const void* x, int count, std::uint8_t* buffer) {
-    if (count == chunk_values) return x;
-    std::memcpy(buffer, x, static_cast<std::size_t>(8 * count));
-    for (int i = count; i < chunk_values; ++i) std::memcpy(buffer + 8 * i, buffer + 8 * (count - 1), 8);
-    return buffer;
-  }
-
   static bool constant(const I* q) {
     U other = 0;
     for (int i = 0; i < chunk_values; ++i) other |= static_cast<U>(q[i] ^ q[0]);
@@ -216,11 +208,7 @@ struct FastWide {
                             std::uint8_t* to) {
     const std::size_t bytes = static_cast<std::size_t>(8 * count);
     if (raw == nullptr || w.coded() + 300 < bytes) return w.template finish<V>(choice, fill, 8, to);
-    alignas(64) std::uint8_t buffer[sizeof(Writer) + 256];
-    const std::size_t n = w.template finish<V>(choice, fill, 8, buffer);
-    if (n >= 4 + bytes) return write_raw(raw, bytes, to);
-    std::memcpy(to, buffer, n);
-    return n;
+    return Codec::finish_near_raw(w, choice, fill, 8, raw, bytes, to);
   }
 
   /// Not inlined, so that narrow chunks do not pay for its room on the stack.
@@ -228,7 +216,7 @@ struct FastWide {
     alignas(64) std::uint8_t buffer[chunk_values * 8];
     WideIntegers q;
     Fill fill;
-    if (!load_elements(p, padded(x, count, buffer), q, fill) || (fill.blocks != 0 && count < chunk_values))
+    if (!load_elements(p, repeat_last(x, count, 8, buffer), q, fill) || (fill.blocks != 0 && count < chunk_values))
       return reference_kernels().encode(p, x, count, to);
     if (fill.blocks == 0 && constant(q.q)) return write_constant(q.q[0], to);
     if (Codec::all_marked(fill)) return Codec::write_fill(fill, 8, to);

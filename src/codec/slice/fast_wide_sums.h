@@ -15,7 +15,6 @@ struct FastWideSums : FastWide<V> {
   using Wide::get;
   using Wide::get_blocks;
   using Wide::load_elements;
-  using Wide::padded;
   using Wide::put;
   using Wide::put_blocks;
 
@@ -159,7 +158,8 @@ struct FastWideSums : FastWide<V> {
     alignas(64) std::uint8_t buffer[chunk_values * 8];
     WideIntegers local;
     I mean = 0;
-    if (found == Parse::rare || capacity < sizeof(Writer) || !load_local(px, padded(x, count, buffer), local, mean))
+    if (found == Parse::rare || capacity < sizeof(Writer) ||
+        !load_local(px, repeat_last(x, count, 8, buffer), local, mean))
       return reference_kernels().encode_add(p, px, x, pb, b, count, to, capacity);
     const I base = y.choice.predictor == Predictor::none ? mean : local.q[0];
     const Choice<I> given{y.choice.predictor, wrap_add(base, y.choice.base)};
