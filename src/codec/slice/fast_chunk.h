@@ -255,8 +255,68 @@ inline Parse parse_fill(const Params& p, ChunkBytes in, Sections& c) {
   return Parse::ok;
 }
 
+/// What the blocks of a chunk hold beside residuals and a fill value.
+struct ExactParts {
+  Extra extra[chunk_blocks];
+  std::size_t bytes[chunk_blocks];       ///< of the block's part of the section
+  const std::uint8_t* at[chunk_blocks];  ///< where that lies
+  std::uint32_t whole = 0;               ///< blocks that are lossless or raw: no residuals
+  std::uint32_t listed = 0;              ///< blocks with a plane of marks and values of their own: listed, or terms
+};
+
+/// Whether such a block may be in such a chunk (docs/format.md, section 7).
+template <class I>
+bool valid_extra(const Params& p, Predictor predictor, bool fill, const Entry& e) {
+  const auto element = static_cast<std::size_t>(p.shape.element_bytes);
+  if (fill || p.shape.exact_only || p.shape.sum != (e.extra == Extra::terms)) return false;
+  if (e.extra != Extra::lossless && e.extra != Extra::raw) return e.extra <= Extra::raw;
+  if (predictor == Predictor::second) return false;
+  const std::size_t bytes = 4 * std::size_t{e.exact_units};
+  if (e.extra == Extra::raw) return e.w == 0 && bytes == block_values * element;
+  return sizeof(I) >= element && bytes == pad4(element);
+}
+
+/// The entries of extended blocks, from `at` on. `exact` is null where blocks with exact parts are rare.
+template <class I>
+Parse read_entries(const Params& p, Predictor predictor, const std::uint8_t* codes, const std::uint8_t*& at,
+                   const std::uint8_t* end, ParsedAs<I>& c, std::size_t& dense, std::size_t& sparse,
+                   ExactParts* exact) {
+  for (int b = 0; b < chunk_blocks; ++b) {
+    if ((codes[b] & 31) != 31) continue;
+    if (codes[b] != code_extended || end - at < 4) return Parse::corrupt;
+    const Entry e = Entry::unpack(load<std::uint32_t>(at));
+    at += 4;
+    if (e.extra != Extra::wide && exact == nullptr) return Parse::rare;
+    if (e.w > integer_bits<I> || e.d > e.w) return Parse::corrupt;
+    c.dense[b] = static_cast<std::uint8_t>(e.d);
+    c.sparse[b] = static_cast<std::uint8_t>(e.w - e.d);
+    dense += static_cast<std::size_t>(e.d);
+    sparse += static_cast<std::size_t>(e.sparse());
+    if (e.extra == Extra::wide) {
+      if (e.exact_units != 0) return Parse::corrupt;
+      continue;
+    }
+    if (!valid_extra<I>(p, predictor, (c.fill_blocks >> b & 1) != 0, e)) return Parse::corrupt;
+    exact->extra[b] = e.extra;
+    exact->bytes[b] = 4 * std::size_t{e.exact_units};
+    (e.marked() ? exact->listed : exact->whole) |= 1U << b;
+  }
+  return Parse::ok;
+}
+
+/// Where the blocks' exact parts lie, the first at `begin`. Returns the bytes of all.
+inline std::size_t place_parts(const std::uint8_t* begin, ExactParts& exact) {
+  const std::uint8_t* at = begin;
+  for (int b = 0; b < chunk_blocks; ++b) {
+    exact.at[b] = at;
+    if (((exact.whole | exact.listed) >> b & 1) != 0) at += exact.bytes[b];
+  }
+  return static_cast<std::size_t>(at - begin);
+}
+
+/// Finds a chunk's sections. Blocks with exact parts are rare, unless `exact` is there to take them.
 template <class V, class I>
-Parse parse(const Params& p, ChunkBytes in, ParsedAs<I>& c) {
+Parse parse(const Params& p, ChunkBytes in, ParsedAs<I>& c, ExactParts* exact = nullptr) {
   if (in.readable < read_slack || in.size < 4) return Parse::rare;
   const std::uint8_t* at = in.data + 4;
   const std::uint8_t* end = in.data + in.size;
@@ -294,23 +354,19 @@ Parse parse(const Params& p, ChunkBytes in, ParsedAs<I>& c) {
   std::size_t sparse = 0;
   if (!V::split_codes(codes, c.dense, c.sparse, dense, sparse, extended)) return Parse::corrupt;
   if (extended != 0) {
-    for (int b = 0; b < chunk_blocks; ++b) {
-      if ((codes[b] & 31) != 31) continue;
-      if (codes[b] != code_extended || end - at < 4) return Parse::corrupt;
-      const Entry e = Entry::unpack(load<std::uint32_t>(at));
-      at += 4;
-      if (e.extra != Extra::wide) return Parse::rare;
-      if (e.w > integer_bits<I> || e.d > e.w || e.exact_units != 0) return Parse::corrupt;
-      c.dense[b] = static_cast<std::uint8_t>(e.d);
-      c.sparse[b] = static_cast<std::uint8_t>(e.w - e.d);
-      dense += static_cast<std::size_t>(e.d);
-      sparse += static_cast<std::size_t>(e.w - e.d);
-    }
+    const Parse found = read_entries(p, word.predictor, codes, at, end, c, dense, sparse, exact);
+    if (found != Parse::ok) return found;
   }
   sparse += static_cast<std::size_t>(__builtin_popcount(c.fill_blocks));
   const std::size_t fixed = static_cast<std::size_t>(at - in.data) + 8 * dense + sparse;
   if (fixed > in.size) return Parse::corrupt;
   c.in = {at, at + 8 * dense, at + 8 * dense + sparse};
-  if (pad4(fixed + V::count_bits(c.in.masks, sparse)) != in.size) return Parse::corrupt;
-  return word.predictor == Predictor::none || starts_at_base(c) ? Parse::ok : Parse::corrupt;
+  std::size_t size = pad4(fixed + V::count_bits(c.in.masks, sparse));
+  bool chain = word.predictor != Predictor::none;
+  if (exact != nullptr) {
+    size += place_parts(in.data + size, *exact);
+    chain = chain && (exact->whole & 1) == 0;
+  }
+  if (size != in.size) return Parse::corrupt;
+  return !chain || starts_at_base(c) ? Parse::ok : Parse::corrupt;
 }

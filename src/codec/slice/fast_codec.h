@@ -1,7 +1,7 @@
 // Encoding and decoding chunks on 32-bit integers, written once over a vector policy V (policy.h says what V offers).
-// Included by each SIMD target inside its own anonymous namespace and target region; whatever is rare (listed
-// exceptions, lossless blocks) is handed to the reference, which defines the bytes. Adding is in fast_sums.h, 64-bit
-// integers in fast_wide.h.
+// Included by each SIMD target inside its own anonymous namespace and target region. Elements that are stored as they
+// are, but for those of one fill value, are in fast_exact.h, sums in fast_sums.h, 64-bit integers in fast_wide.h. What
+// none of these knows is handed to the reference, which defines the bytes.
 //
 //   elements <-V::quantise, V::dequantise-> 2048 integers <-V::put, V::Chain-> planes <-this file-> bytes
 
@@ -42,6 +42,8 @@ auto with_predictor(Predictor p, F f) {
 
 template <class V>
 struct FastWide;
+template <class V>
+struct FastExact;
 
 template <class V>
 struct FastCodec {
@@ -187,7 +189,7 @@ struct FastCodec {
       }
     }
     if (!load_elements(p, elements, q, fill, exceptions) || (fill.blocks != 0 && count < chunk_values))
-      return reference_kernels().encode(p, x, count, to);
+      return FastExact<V>::encode(p, x, elements, count, to);
     const int fill_bytes = e == 8 ? 8 : 4;
     const std::int32_t biased = bias(p);
     if (fill.blocks == 0 && V::constant(q.q)) return write_constant(wrap_sub(q.q[0], biased), to);
@@ -328,8 +330,10 @@ struct FastCodec {
     Parsed c;
     const Parse found = parse<V>(p, in, c);
     if (found == Parse::corrupt) return false;
-    if (found == Parse::rare || c.kind == Kind::fill || (c.fill_blocks != 0 && !simple_fill(p, count)))
-      return reference_kernels().decode(p, in, count, y);
+    if (found == Parse::rare || c.kind == Kind::fill || (c.fill_blocks != 0 && !simple_fill(p, count))) {
+      const Parse exact = FastExact<V>::decode(p, in, count, y);
+      return exact == Parse::rare ? reference_kernels().decode(p, in, count, y) : exact == Parse::ok;
+    }
     Fill fill;
     if (c.kind != Kind::coded || count < chunk_values || !decode_directly(p, c, y, fill)) {
       Integers q;
@@ -352,4 +356,5 @@ struct FastCodec {
   }
 };
 
+#include "codec/slice/fast_exact.h"
 #include "codec/slice/fast_wide.h"

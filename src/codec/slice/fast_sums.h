@@ -89,11 +89,6 @@ struct FastSums : FastCodec<V> {
     return finish_sum(p, w, {choice.predictor, base}, Fill{}, to);
   }
 
-  /// The marks of positions that do not exist.
-  static std::uint64_t behind(int count, int b) {
-    const int n = count - 64 * b;
-    return n >= 64 ? 0 : n <= 0 ? ~std::uint64_t{0} : ~std::uint64_t{0} << n;
-  }
 
   /// A chunk's integers and exceptions. False: only the reference knows.
   static bool unpack(const Params& p, const Parsed& c, int count, Unpacked& u) {

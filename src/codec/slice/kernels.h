@@ -80,6 +80,9 @@ const Kernels& reference_kernels();
 /// An element of a floating-point type, by its bits.
 double element_value(DType t, std::uint64_t bits);
 
+/// The element, by its bits, that the exact sum of n stored terms (f64, any alignment) is decoded to.
+std::uint64_t element_of_sum(const Params& p, const std::uint8_t* terms, int n);
+
 /// Whether an element of an operand frame, by its bits, would be a grid point where it is not stored exactly.
 bool is_on_grid(const Params& p, std::uint64_t element);
 

@@ -122,6 +122,12 @@ void put(void* y, int i, Bits b) {
   std::memcpy(static_cast<std::uint8_t*>(y) + static_cast<std::size_t>(i) * sizeof b, &b, sizeof b);
 }
 
+template <class T>
+typename T::Bits bits_of_sum(const Params& p, const Expansion& e) {
+  if (p.divisor != 1) return bits_of_odd<T>(e.to_double() / p.divisor);
+  return bits_of_odd<T>(std::is_same_v<T, F64> ? e.to_double() : e.to_odd());
+}
+
 template <class T, class I>
 void dequantise(const Params& p, const Chunk<I>& c, void* y) {
   std::size_t term = 0;
@@ -130,10 +136,7 @@ void dequantise(const Params& p, const Chunk<I>& c, void* y) {
     if ((c.marks[ui / 64] >> (ui % 64) & 1) == 0) {
       put(y, i, value_bits<T>(p, c.q[ui]));
     } else if (p.shape.sum) {
-      const Expansion& e = c.terms[term++];
-      put(y, i,
-          p.divisor == 1 ? bits_of_odd<T>(std::is_same_v<T, F64> ? e.to_double() : e.to_odd())
-                         : bits_of_odd<T>(e.to_double() / p.divisor));
+      put(y, i, bits_of_sum<T>(p, c.terms[term++]));
     } else {
       const auto e = static_cast<typename T::Bits>(c.exact[ui]);
       put(y, i, p.divisor == 1 ? e : bits_of_odd<T>(static_cast<double>(T::real(e)) / p.divisor));
@@ -383,6 +386,21 @@ double element_value(DType t, std::uint64_t bits) {
       return BF16::real(static_cast<std::uint16_t>(bits));
     default:
       return F32::real(static_cast<std::uint32_t>(bits));
+  }
+}
+
+std::uint64_t element_of_sum(const Params& p, const std::uint8_t* terms, int n) {
+  Expansion e;
+  for (int i = 0; i < n; ++i) e.add(load<double>(terms + 8 * static_cast<std::ptrdiff_t>(i)));
+  switch (p.grid.dtype) {
+    case DType::f64:
+      return bits_of_sum<F64>(p, e);
+    case DType::f16:
+      return bits_of_sum<F16>(p, e);
+    case DType::bf16:
+      return bits_of_sum<BF16>(p, e);
+    default:
+      return bits_of_sum<F32>(p, e);
   }
 }
 
