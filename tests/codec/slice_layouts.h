@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -70,6 +71,9 @@ class ChunkWriter {
     int w = 0;
     int d = 0;
     std::uint8_t code = 0;
+    slice::Extra extra = slice::Extra::wide;
+    std::uint64_t marks = 0;
+    Buffer exact{};
   };
 
   template <class T>
@@ -96,8 +100,10 @@ class ChunkWriter {
     const double v = special(random_);
     if (p_.shape.sum || p_.shape.element_bytes == 8)
       put(v);
-    else
+    else if (p_.shape.element_bytes == 4)
       put(static_cast<float>(v));
+    else
+      put(static_cast<std::uint32_t>(random_.bits() & (chance(random_, 3) ? 0xFFFFF : 0xFFFF)));
   }
 
   /// With bits set that readers of a constant chunk do not look at.
@@ -113,11 +119,9 @@ class ChunkWriter {
     std::uint64_t bits = random_.bits();
     for (int i = 0; i < count_; ++i) {
       if (!same) bits = random_.bits();
-      if (p_.shape.element_bytes == 8)
-        put(bits);
-      else
-        put(static_cast<std::uint32_t>(bits));
+      add_bytes(out_, bits, p_.shape.element_bytes);
     }
+    pad(0);
   }
   void fill() {
     put(slice::Word{.kind = slice::Kind::fill, .has_fill = often()}.pack());
@@ -126,6 +130,7 @@ class ChunkWriter {
 
   void coded(slice::Predictor predictor) {
     draw_blocks();
+    if (!p_.shape.exact_only && chance(random_, 40)) draw_exact_parts(predictor);
     const Buffer dictionary = draw_dictionary();
     const bool has_fill = !p_.shape.exact_only && chance(random_, 30);
     put_word({.predictor = predictor,
@@ -134,12 +139,15 @@ class ChunkWriter {
               .dictionary = static_cast<std::uint32_t>(std::max<std::size_t>(1, dictionary.size()))});
     if (has_fill) {
       fill_blocks_ = chance(random_, 30) ? 0 : static_cast<std::uint32_t>(random_.bits() & random_.bits());
+      for (std::size_t b = 0; b < blocks_.size(); ++b)
+        if (blocks_[b].extra != slice::Extra::wide && !chance(random_, 2)) fill_blocks_ &= ~(std::uint32_t{1} << b);
       put(fill_blocks_);
       put_fill_value();
     }
     put_codes(dictionary);
     put_entries();
     put_planes();
+    for (const Block& b : blocks_) out_.insert(out_.end(), b.exact.begin(), b.exact.end());
     spoil();
   }
 
@@ -156,9 +164,68 @@ class ChunkWriter {
     }
   }
   Block draw_block(int w, bool extended) {
-    if (extended || w > slice::max_code_width) return {w, below(random_, w + 1), slice::code_extended};
+    if (extended || w > slice::max_code_width)
+      return {.w = w, .d = below(random_, w + 1), .code = slice::code_extended};
     const int s = often() ? 7 : std::min(w, below(random_, 7));
-    return {w, s == 7 ? 0 : w - s, static_cast<std::uint8_t>(w | s << 5)};
+    return {.w = w, .d = s == 7 ? 0 : w - s, .code = static_cast<std::uint8_t>(w | s << 5)};
+  }
+
+  /// Some blocks store elements, or sums of some, as they are.
+  void draw_exact_parts(slice::Predictor predictor) {
+    const int share = 1 + below(random_, 60);
+    const bool whole = predictor != slice::Predictor::second || chance(random_, 3);
+    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+      if (!chance(random_, share)) continue;
+      Block& k = blocks_[b];
+      k.code = slice::code_extended;
+      k.marks = draw_marks(static_cast<int>(b));
+      if (p_.shape.sum) {
+        k.extra = slice::Extra::terms;
+        draw_terms(k);
+      } else {
+        const int choice = below(random_, whole ? 3 : 1);
+        k.extra = std::array{slice::Extra::listed, slice::Extra::lossless, slice::Extra::raw}[std::size_t(choice)];
+        if (k.extra == slice::Extra::lossless && p_.shape.element_bytes == 8 && !chance(random_, 3))
+          k.extra = slice::Extra::raw;
+        if (k.extra == slice::Extra::raw) k.w = k.d = 0;
+        draw_elements(k);
+      }
+      if (chance(random_, 1)) k.exact.resize(k.exact.size() + 4);
+    }
+  }
+  static void add_bytes(Buffer& to, std::uint64_t bits, int bytes) {
+    for (int i = 0; i < bytes; ++i) to.push_back(static_cast<std::uint8_t>(bits >> 8 * i));
+  }
+  void draw_elements(Block& k) {
+    const int e = p_.shape.element_bytes;
+    const int n = k.extra == slice::Extra::raw        ? slice::block_values
+                  : k.extra == slice::Extra::lossless ? 1
+                                                      : std::popcount(k.marks);
+    const bool same = often();
+    const bool on_grid = chance(random_, 20);
+    for (int i = 0; i < n; ++i) {
+      const double v = on_grid ? below(random_, 50) * p_.grid.step : special(random_);
+      const std::uint64_t bits = e == 8   ? std::bit_cast<std::uint64_t>(v)
+                                 : e == 4 ? std::bit_cast<std::uint32_t>(static_cast<float>(v))
+                                          : random_.bits();
+      for (int repeat = same ? n - i : 1; repeat > 0; --repeat) add_bytes(k.exact, bits, e);
+      if (same) break;
+    }
+    k.exact.resize(slice::pad4(k.exact.size()));
+  }
+  /// Terms that overlap, too, and are zero, and in no order.
+  void draw_terms(Block& k) {
+    const int n = std::popcount(k.marks);
+    const int most = chance(random_, 5) ? 20 : 3;
+    Buffer terms;
+    for (int i = 0; i < n; ++i) {
+      const int count = below(random_, most + 1);
+      k.exact.push_back(static_cast<std::uint8_t>(count));
+      for (int j = 0; j < count; ++j)
+        add_bytes(terms, std::bit_cast<std::uint64_t>(often() ? special(random_) : std::ldexp(1.5, 20 * j)), 8);
+    }
+    k.exact.resize(slice::pad4(k.exact.size()));
+    k.exact.insert(k.exact.end(), terms.begin(), terms.end());
   }
 
   /// None with plain codes; sometimes with more index planes than it needs.
@@ -191,7 +258,8 @@ class ChunkWriter {
   }
   void put_entries() {
     for (const Block& b : blocks_)
-      if (b.code == slice::code_extended) put(slice::Entry{.w = b.w, .d = b.d}.pack());
+      if (b.code == slice::code_extended)
+        put(slice::Entry{b.w, b.d, b.extra, static_cast<std::uint32_t>(b.exact.size() / 4)}.pack());
   }
 
   /// Dense planes, masks and bytes.
@@ -205,6 +273,7 @@ class ChunkWriter {
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
       for (int r = blocks_[b].d; r < blocks_[b].w; ++r) put_sparse(plane(b), bytes);
       if ((fill_blocks_ >> b & 1) != 0) put_sparse(slice::mark_plane(draw_marks(static_cast<int>(b))), bytes);
+      if (slice::Entry{.extra = blocks_[b].extra}.marked()) put_sparse(slice::mark_plane(blocks_[b].marks), bytes);
     }
     out_.insert(out_.end(), bytes.begin(), bytes.end());
     pad(often() ? 0 : 7);

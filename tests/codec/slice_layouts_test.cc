@@ -76,7 +76,9 @@ std::vector<Shape> lossy_shapes() {
   return {{"F64Wide", make_grid(DType::f64, 1e-12, 1.3), 6},
           {"F64WideInSums", make_grid(DType::f64, 1.0 / (1 << 30), 1.3), 6},
           {"F64Narrow", make_grid(DType::f64, 1e-3, 1.3), 6},
-          {"F32", make_grid(DType::f32, 1e-3, 1.3), 6}};
+          {"F32", make_grid(DType::f32, 1e-3, 1.3), 6},
+          {"F16", make_grid(DType::f16, 1e-2, 1.3), 6},
+          {"Bf16", make_grid(DType::bf16, 1e-1, 1.3), 6}};
 }
 std::vector<Shape> summable_shapes() {
   std::vector<Shape> shapes = lossy_shapes();

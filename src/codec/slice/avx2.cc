@@ -7,6 +7,7 @@
 // (r2 r1 r0). Orders are written [register lane b3 b2 b1 b0].
 #include "codec/slice/chunk_integers.h"
 #include "codec/slice/kernel_sets.h"
+#include "codec/slice/scratch.h"
 
 #if defined(__x86_64__)
 

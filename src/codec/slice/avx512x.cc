@@ -2,6 +2,7 @@
 // GF2P8AFFINEQB, zero bytes dropped by VPCOMPRESSB, residuals of up to 15 planes summed in fours by VPDPBUSD.
 #include "codec/slice/chunk_integers.h"
 #include "codec/slice/kernel_sets.h"
+#include "codec/slice/scratch.h"
 
 #if defined(__x86_64__)
 

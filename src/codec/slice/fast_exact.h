@@ -77,8 +77,7 @@ struct FastExact {
       }
       const std::uint64_t follow = m & m << 1;
       std::uint64_t repeat = 0;
-      for (int i = 1; i < 64 && follow != 0; ++i)
-        repeat |= std::uint64_t{at(64 * b + i) == at(64 * b + i - 1)} << i;
+      for (int i = 1; i < 64 && follow != 0; ++i) repeat |= std::uint64_t{at(64 * b + i) == at(64 * b + i - 1)} << i;
       repeat &= follow;
       previous = lowest;
       for (std::uint64_t gap = m & ~follow & (m - 1); gap != 0; gap &= gap - 1) {
@@ -245,8 +244,7 @@ struct FastExact {
   /// ordered bits stand in place of integers. False: no valid chunk.
   static bool get_blocks(const Params& p, const Parsed& c, const ExactParts& parts, int count, Integers& q,
                          Marks& marks) {
-    with_predictor(c.choice.predictor,
-                   [&](auto k) { get_blocks<k.value>(c, parts, p.shape.element_bytes, q, marks); });
+    with_predictor(c.choice.predictor, [&](auto k) { get_blocks<k.value>(c, parts, p.shape.element_bytes, q, marks); });
     for (int b = 0; b < chunk_blocks; ++b) {
       if (bit(parts.whole, b)) {
         marks[b] &= ~behind(count, b);
@@ -278,7 +276,8 @@ struct FastExact {
   /// Whether the exact part has what the marks need.
   static bool fits(const Params& p, const ExactParts& parts, int b, std::uint64_t marks) {
     const int n = __builtin_popcountll(marks);
-    if (parts.extra[b] == Extra::listed) return parts.bytes[b] == pad4(static_cast<std::size_t>(n * p.shape.element_bytes));
+    if (parts.extra[b] == Extra::listed)
+      return parts.bytes[b] == pad4(static_cast<std::size_t>(n * p.shape.element_bytes));
     std::size_t terms = 0;
     if (parts.bytes[b] < pad4(static_cast<std::size_t>(n))) return false;
     for (int i = 0; i < n; ++i) terms += parts.at[b][i];
@@ -294,8 +293,10 @@ struct FastExact {
         std::memcpy(to, parts.at[b], static_cast<std::size_t>(64 * e));
       } else if (parts.extra[b] == Extra::lossless) {
         const std::int32_t* v = q.q + 64 * b;
-        for (int i = 0; i < block_values && e == 4; ++i) store(to + 4 * i, static_cast<std::uint32_t>(order_unmap(v[i], 4)));
-        for (int i = 0; i < block_values && e == 2; ++i) store(to + 2 * i, static_cast<std::uint16_t>(order_unmap(v[i], 2)));
+        for (int i = 0; i < block_values && e == 4; ++i)
+          store(to + 4 * i, static_cast<std::uint32_t>(order_unmap(v[i], 4)));
+        for (int i = 0; i < block_values && e == 2; ++i)
+          store(to + 2 * i, static_cast<std::uint16_t>(order_unmap(v[i], 2)));
       } else {
         int k = 0;
         each_mark(marks[b], b, [&](int i) { put_element(y, i, e, element_at(parts.at[b], k++, e)); });

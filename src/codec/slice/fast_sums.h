@@ -1,8 +1,8 @@
 // Sums of chunks on 32-bit integers, written once over a vector policy V as fast_codec.h is, and included after it.
 // Where operands formed their residuals alike and have the same marks, residuals are added as they are; otherwise
-// integers are. What is rare goes to the reference. Sums of more than two are in fast_sums_many.h.
+// integers are, by fast_exact_sums.h where there are marks. Sums of more than two are in fast_sums_many.h.
 
-#include "codec/slice/fast_marks.h"
+#include "codec/slice/fast_exact_sums.h"
 
 template <class V>
 struct FastWideSums;
@@ -89,77 +89,27 @@ struct FastSums : FastCodec<V> {
     return finish_sum(p, w, {choice.predictor, base}, Fill{}, to);
   }
 
-
-  /// A chunk's integers and exceptions. False: only the reference knows.
-  static bool unpack(const Params& p, const Parsed& c, int count, Unpacked& u) {
-    std::memset(u.fill.marks, 0, sizeof u.fill.marks);
-    u.step = p.grid.step;
-    if (c.kind == Kind::coded) {
-      get_blocks(c, ToMemory{u.q.q}, u.fill);
-    } else {
-      V::broadcast(c.choice.base, u.q.q);
-      for (int b = 0; b < chunk_blocks && c.kind == Kind::fill; ++b) u.fill.marks[b] = ~behind(count, b);
-    }
-    if (c.fill_blocks == 0) return true;
-    for (int b = 0; b < chunk_blocks; ++b)
-      if ((u.fill.marks[b] & behind(count, b)) != 0) return false;
-    u.exception.add(fill_as_double(p, c.fill_value));
-    return p.shape.sum || !is_on_grid(p, c.fill_value);
+  /// The integers of a chunk without exceptions.
+  static void unpack(const Parsed& c, Integers& q) {
+    if (c.kind == Kind::constant) return V::broadcast(c.choice.base, q.q);
+    Fill none;
+    get_blocks(c, ToMemory{q.q}, none);
   }
 
-  /// Operands with different marks or predictors, or fewer values: integers are added. `given` is the predictor of the
-  /// sum where the operands say it, with the base that `none` would have.
+  /// x += y, of operands with different predictors, or fewer values. `given` is the predictor of the sum where the
+  /// operands say it, with the base that `none` would have.
   template <class Rare>
-  static std::size_t add_integers(const Params& p, Unpacked& x, const Unpacked& y, const Choice<std::int32_t>* given,
-                                  int count, std::uint8_t* to, std::size_t capacity, Rare rare) {
-    Integers& q = x.q;
-    std::uint64_t any = 0;
-    for (int b = 0; b < chunk_blocks; ++b) any |= x.fill.marks[b] | y.fill.marks[b];
-    if (any != 0) return add_marked(x, y, given, count, to, capacity, rare);
-    for (int i = 0; i < chunk_values; ++i) q.q[i] = wrap_add(q.q[i], y.q.q[i]);
-    for (int i = count; i < chunk_values; ++i) q.q[i] = q.q[i - 1];
-    if (V::constant(q.q)) return write_constant(q.q[0], to);
-    const Choice<std::int32_t> choice = choice_of_sum(q, given);
-    return write_integers(p, q, choice, choice.base, count, to, rare);
+  static std::size_t add_integers(const Params& p, Integers& x, const Integers& y, const Choice<std::int32_t>* given,
+                                  int count, std::uint8_t* to, Rare rare) {
+    for (int i = 0; i < chunk_values; ++i) x.q[i] = wrap_add(x.q[i], y.q[i]);
+    for (int i = count; i < chunk_values; ++i) x.q[i] = x.q[i - 1];
+    if (V::constant(x.q)) return write_constant(x.q[0], to);
+    const Choice<std::int32_t> choice = choice_of_sum(x, given);
+    return write_integers(p, x, choice, choice.base, count, to, rare);
   }
   static Choice<std::int32_t> choice_of_sum(Integers& q, const Choice<std::int32_t>* given) {
     if (given == nullptr) return choose(q, 0);
     return {given->predictor, given->predictor == Predictor::none ? given->base : q.q[0]};
-  }
-
-  template <class Rare>
-  static std::size_t add_marked(Unpacked& x, const Unpacked& y, const Choice<std::int32_t>* given, int count,
-                                std::uint8_t* to, std::size_t capacity, Rare rare) {
-    const Exceptions e(x, y);
-    if (sizeof(Writer) + 8 * chunk_blocks + e.bytes > capacity) return rare();
-    if (e.count == count && e.fill.blocks == e.blocks) return write_fill(e.fill, 8, to);
-    Integers& q = x.q;
-    std::uint64_t held[chunk_blocks];
-    for (int b = 0; b < chunk_blocks; ++b) held[b] = e.block[b].marks | behind(count, b);
-    for (int i = 0; i < chunk_values; ++i) q.q[i] = wrap_add(q.q[i], y.q.q[i]);
-    hold(q.q, held);
-    const Choice<std::int32_t> choice = choice_of_sum(q, given);
-    q.start(choice.base);
-    Writer w;
-    with_predictor(choice.predictor, [&](auto k) { put_marked<k.value>(q, choice.base, e, w); });
-    std::uint8_t* end = to + w.template finish<V>(choice, e.fill, 8, to);
-    for (std::uint32_t m = e.blocks & ~e.fill.blocks; m != 0; m &= m - 1) end = e.block[__builtin_ctz(m)].write(end);
-    return static_cast<std::size_t>(end - to);
-  }
-
-  template <Predictor P>
-  static void put_marked(const Integers& q, std::int32_t base, const Exceptions& e, Writer& w) {
-    Out out = w.out;
-    for (int b = 0; b < chunk_blocks; ++b) {
-      const Split s = V::put(out, V::template residual<P>(q.q + 64 * b, base));
-      w.put_code(b, s);
-      if (!bit(e.blocks, b)) continue;
-      V::put_plane(out, mark_plane(e.block[b].marks));
-      if (bit(e.fill.blocks, b)) continue;
-      if (s.w > max_code_width) --w.entry_count;
-      w.put_entry(b, {s.w, s.d, Extra::terms, static_cast<std::uint32_t>(e.block[b].size() / 4)});
-    }
-    w.out = out;
   }
 
   /// In a sum marked values must repeat the one before. Operands that an encoder wrote see to that. With `first`,
@@ -195,12 +145,13 @@ struct FastSums : FastCodec<V> {
     sum.choice = choice;
     sum.fill_blocks = fill_blocks;
     sum.in = {dense_planes, masks, bytes};
-    Unpacked u;
-    std::memset(u.fill.marks, 0, sizeof u.fill.marks);
-    get_blocks(sum, ToMemory{u.q.q}, u.fill);
-    const Integers before = u.q;
-    hold(u.q.q, u.fill.marks);
-    return !all_marked(u.fill) && std::memcmp(before.q, u.q.q, sizeof before.q) == 0;
+    Integers q;
+    Fill fill;
+    std::memset(fill.marks, 0, sizeof fill.marks);
+    get_blocks(sum, ToMemory{q.q}, fill);
+    const Integers before = q;
+    hold(q.q, fill.marks);
+    return !all_marked(fill) && std::memcmp(before.q, q.q, sizeof before.q) == 0;
   }
   static bool holds(const Writer& w, Choice<std::int32_t> choice, std::uint32_t fill_blocks) {
     return holds(w.codes, w.dense, w.masks, w.bytes, choice, fill_blocks);
@@ -277,13 +228,18 @@ struct FastSums : FastCodec<V> {
     if (p.wide) return FastWideSums<V>::add(p, pa, a, pb, b, count, to, capacity);
     const auto rare = [&] { return reference_kernels().add(p, pa, a, pb, b, count, to, capacity); };
     if (!add_supported(p, pa, pb, capacity)) return rare();
+    const auto exact = [&] {
+      const Term terms[] = {{&pa, a}, {&pb, b}};
+      const std::size_t n = FastExactSums<V>::sum(p, nullptr, nullptr, terms, count, to, capacity);
+      return n != 0 ? n : rare();
+    };
     Parsed c[2];
     Parsed& ca = c[0];
     Parsed& cb = c[1];
     const Parse fa = parse<V>(pa, a, ca);
     const Parse fb = parse<V>(pb, b, cb);
     if (fa == Parse::corrupt || fb == Parse::corrupt) return chunk_corrupt;
-    if (fa == Parse::rare || fb == Parse::rare) return rare();
+    if (fa == Parse::rare || fb == Parse::rare) return exact();
     if (ca.kind == Kind::constant && cb.kind == Kind::constant)
       return write_constant(wrap_add(ca.choice.base, cb.choice.base), to);
     Choice<std::int32_t> choice;
@@ -292,10 +248,12 @@ struct FastSums : FastCodec<V> {
       const std::size_t n = add_planes(p, pa, pb, c, choice, to, rare);
       if (n != 0) return n;
     }
-    Unpacked x;
-    Unpacked y;
-    if (!unpack(pa, ca, count, x) || !unpack(pb, cb, count, y)) return rare();
-    return add_integers(p, x, y, agree ? &choice : nullptr, count, to, capacity, rare);
+    if ((ca.fill_blocks | cb.fill_blocks) != 0) return exact();
+    Integers x;
+    Integers y;
+    unpack(ca, x);
+    unpack(cb, y);
+    return add_integers(p, x, y, agree ? &choice : nullptr, count, to, rare);
   }
 
   /// What the operands say of the sum's predictor. A constant agrees with all.
@@ -398,46 +356,48 @@ struct FastSums : FastCodec<V> {
                                 int count, std::uint8_t* to, std::size_t capacity) {
     if (p.wide) return FastWideSums<V>::encode_add(p, px, x, pb, b, count, to, capacity);
     const auto rare = [&] { return reference_kernels().encode_add(p, px, x, pb, b, count, to, capacity); };
-    if (!add_supported(p, px, pb, capacity) || count < chunk_values) return rare();
+    if (!add_supported(p, px, pb, capacity)) return rare();
+    const auto exact = [&] {
+      const Term term[] = {{&pb, b}};
+      const std::size_t n = FastExactSums<V>::sum(p, &px, x, term, count, to, capacity);
+      return n != 0 ? n : rare();
+    };
+    if (count < chunk_values) return exact();
     Parsed c;
     const Parse found = parse<V>(pb, b, c);
     if (found == Parse::corrupt) return chunk_corrupt;
-    if (found == Parse::rare) return rare();
-    Unpacked local;
-    if (!load_elements(px, x, local.q, local.fill)) return rare();
+    if (found == Parse::rare) return exact();
+    Integers q;
+    Fill fill;
+    if (!load_elements(px, x, q, fill)) return exact();
     const std::int32_t biased = bias(px);
-    if (c.kind == Kind::constant && local.fill.blocks == 0)
-      return add_constant(p, local.q, biased, c.choice.base, count, to, rare);
+    if (c.kind == Kind::constant && fill.blocks == 0) return add_constant(p, q, biased, c.choice.base, count, to, rare);
     Choice<std::int32_t> choice = c.choice;
-    const std::int32_t base = choice.predictor == Predictor::none ? mean(local.q.q, biased) : local.q.q[0];
+    const std::int32_t base = choice.predictor == Predictor::none ? mean(q.q, biased) : q.q[0];
     choice.base = wrap_add(choice.base, wrap_sub(base, biased));
     if (c.kind == Kind::coded) {
-      const std::size_t n = add_local_planes(p, px, local, base, pb, c, choice, to, rare);
+      const std::size_t n = add_local_planes(p, px, q, fill, base, pb, c, choice, to, rare);
       if (n != 0) return n;
     }
-    Unpacked other;
-    if (!unpack(pb, c, count, other)) return rare();
-    local.step = px.grid.step;
-    if (local.fill.blocks == 0) std::memset(local.fill.marks, 0, sizeof local.fill.marks);
-    if (local.fill.blocks != 0) local.exception.add(fill_as_double(px, local.fill.value));
-    for (std::int32_t& q : local.q.q) q = wrap_sub(q, biased);
-    return add_integers(p, local, other, c.kind == Kind::coded ? &choice : nullptr, count, to, capacity, rare);
+    if ((fill.blocks | c.fill_blocks) != 0) return exact();
+    Integers other;
+    unpack(c, other);
+    for (std::int32_t& v : q.q) v = wrap_sub(v, biased);
+    return add_integers(p, q, other, &choice, count, to, rare);
   }
 
   /// Residuals of the local integers, formed as the chunk's are, and added to those. `local_base` has the integers'
   /// bias. Returns 0 where that would not do.
   template <class Rare>
-  static std::size_t add_local_planes(const Params& p, const Params& px, Unpacked& local, std::int32_t local_base,
-                                      const Params& pb, const Parsed& c, Choice<std::int32_t> choice, std::uint8_t* to,
-                                      Rare rare) {
-    if (local.fill.blocks != c.fill_blocks) return 0;
-    Fill& fill = local.fill;
+  static std::size_t add_local_planes(const Params& p, const Params& px, Integers& q, Fill& fill,
+                                      std::int32_t local_base, const Params& pb, const Parsed& c,
+                                      Choice<std::int32_t> choice, std::uint8_t* to, Rare rare) {
+    if (fill.blocks != c.fill_blocks) return 0;
     std::uint64_t sum = 0;
     if (fill.blocks != 0) {
       if (!add_fill(px, fill.value, pb, c.fill_value, sum)) return 0;
       if (!pb.shape.sum && is_on_grid(pb, c.fill_value)) return 0;
     }
-    Integers& q = local.q;
     q.start(local_base);
     if constexpr (sums_terms) {
       typename V::Planes s;

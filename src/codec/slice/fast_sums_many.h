@@ -1,6 +1,6 @@
 // Sums of several chunks, with local elements or without, in one pass: what adding them one after another would write,
 // without the bytes of partial sums. Where all are coded alike their residuals are added as planes, if V can; else
-// integers are. Exceptions are left to whoever adds one after another. Included after fast_sums.h.
+// integers are. Exceptions are left to fast_exact_sums.h. Included after fast_sums.h.
 
 template <class V>
 struct FastManySums : FastSums<V> {
@@ -158,17 +158,22 @@ struct FastManySums : FastSums<V> {
   static std::size_t sum(const Params& p, const Params* px, const void* x, std::span<const Term> terms, int count,
                          std::uint8_t* to, std::size_t capacity) {
     if (p.wide) return FastWideSums<V>::sum(p, px, x, terms, count, to, capacity);
-    if (count < chunk_values || p.shape.exact_only) return chunk_unfused;
+    if (p.shape.exact_only) return chunk_unfused;
     for (const Term& t : terms)
       if (!add_supported(p, *t.params, px != nullptr ? *px : *t.params, capacity)) return chunk_unfused;
+    const auto exact = [&] {
+      const std::size_t n = FastExactSums<V>::sum(p, px, x, terms, count, to, capacity);
+      return n != 0 ? n : chunk_unfused;
+    };
+    if (count < chunk_values) return exact();
     Terms t;
     const Parse found = read(terms, t);
-    if (found != Parse::ok) return found == Parse::corrupt ? chunk_corrupt : chunk_unfused;
+    if (found != Parse::ok) return found == Parse::corrupt ? chunk_corrupt : exact();
     Integers q;
     std::int32_t biased = 0;
     if (x != nullptr) {
       Fill fill;
-      if (!load_elements(*px, x, q, fill) || fill.blocks != 0) return chunk_unfused;
+      if (!load_elements(*px, x, q, fill) || fill.blocks != 0) return exact();
       biased = bias(*px);
     } else if (t.codeds == 0) {
       return write_constant(t.base, to);
