@@ -1,5 +1,5 @@
 // What a SIMD target offers: five operations on one chunk. The reference is their definition; every other set writes
-// the same bytes and reads the same values, and hands rare shapes (listed exceptions, lossless blocks) to it.
+// the same bytes and reads the same values, and hands what it has no fast way for to it.
 #pragma once
 
 #include <cstddef>
