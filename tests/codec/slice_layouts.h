@@ -213,19 +213,28 @@ class ChunkWriter {
     }
     k.exact.resize(slice::pad4(k.exact.size()));
   }
-  /// Terms that overlap, too, and are zero, and in no order.
+  /// Terms that overlap, too, and are zero, and in no order; and pairs where only the small one says how to round.
   void draw_terms(Block& k) {
     const int n = std::popcount(k.marks);
     const int most = chance(random_, 5) ? 20 : 3;
     Buffer terms;
     for (int i = 0; i < n; ++i) {
-      const int count = below(random_, most + 1);
+      const bool tie = chance(random_, 20);
+      const int count = tie ? 2 : below(random_, most + 1);
       k.exact.push_back(static_cast<std::uint8_t>(count));
-      for (int j = 0; j < count; ++j)
-        add_bytes(terms, std::bit_cast<std::uint64_t>(often() ? special(random_) : std::ldexp(1.5, 20 * j)), 8);
+      for (int j = 0; j < count; ++j) {
+        const double v = tie ? half_way(j) : often() ? special(random_) : std::ldexp(1.5, 20 * j);
+        add_bytes(terms, std::bit_cast<std::uint64_t>(v), 8);
+      }
     }
     k.exact.resize(slice::pad4(k.exact.size()));
     k.exact.insert(k.exact.end(), terms.begin(), terms.end());
+  }
+  /// The second term lies between two elements, the first is small beside it.
+  double half_way(int term) {
+    const int bits = std::array{24, 11, 8}[random_.below(3)];
+    const double v = term == 0 ? std::ldexp(1, -60) : 1 + std::ldexp(2 * below(random_, 100) + 1, -bits);
+    return often() ? v : -v;
   }
 
   /// None with plain codes; sometimes with more index planes than it needs.
