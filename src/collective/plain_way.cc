@@ -4,8 +4,10 @@
 #include <bit>
 #include <chrono>
 #include <numeric>
+#include <sstream>
 
 #include "collective/budget.h"
+#include "core/log.h"
 #include "core/stats.h"
 
 namespace laconic {
@@ -19,6 +21,22 @@ CallKind kind_of(const Proposal& p, std::uint64_t bytes) {
 /// What rounding the partial sums may add to an element.
 double rounding_of(const Proposal& p, int ranks, const Range& range) {
   return (ranks - 1) * ulp_of(p.dtype, ranks * range.max_abs()) / 2;
+}
+
+/// For whoever wonders why a call went the way it did.
+void log_choice(const Workload& w, const Estimates& e, bool plainly) {
+  if (!log_enabled(LogLevel::debug)) return;
+  const auto both = [](double model, double measured) {
+    std::ostringstream text;
+    text << model * 1e3 << " ms by the model";
+    if (measured > 0) text << ", " << measured * 1e3 << " ms measured";
+    return text.str();
+  };
+  std::ostringstream text;
+  text << name_of(w.collective) << " of " << w.bytes << " bytes, of which " << e.fraction
+       << " would travel: " << (plainly ? "plain" : "compressed") << " (plain " << both(e.plain_model, e.plain_measured)
+       << "; compressed " << both(e.compressed_model, e.compressed_measured) << ')';
+  log(LogLevel::debug, text.str());
 }
 
 }  // namespace
@@ -158,10 +176,10 @@ std::optional<Report> PlainWay::if_cheaper(const Agreement& agreed) {
   Estimates e = estimates(agreed.fraction);
   e.plain_measured = agreed.plain_seconds;
   e.compressed_measured = agreed.compressed_seconds;
-  if (history_ == nullptr) return e.plain_model <= e.compressed_model ? std::optional(run()) : std::nullopt;
-  history_->result_bound = call_.report().result_bound;
-  const bool plainly = history_->decide(e);
-  if (agreed.verify) history_->forbid_plain();  // the next call must be heard too
+  if (history_ != nullptr) history_->result_bound = call_.report().result_bound;
+  const bool plainly = history_ != nullptr ? history_->decide(e) : e.plain_model <= e.compressed_model;
+  log_choice(workload_, e, plainly);
+  if (history_ != nullptr && agreed.verify) history_->forbid_plain();  // the next call must be heard too
   return plainly ? std::optional(run()) : std::nullopt;
 }
 
