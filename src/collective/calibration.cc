@@ -102,19 +102,23 @@ void fill(const Probe& probe, double noise, MutArray x, Convert&& convert) {
   }
 }
 
+template <typename T>
+T probe_value(double v) {
+  return static_cast<T>(v);
+}
+
 void fill(const Probe& probe, double noise, MutArray x) {
-  const auto as_is = [](auto zero) { return [zero](double v) { return static_cast<decltype(zero)>(v); }; };
   switch (probe.dtype) {
     case DType::f16:
       return fill<std::uint16_t>(probe, noise, x, [](double v) { return f16_of_f32(static_cast<float>(v)); });
     case DType::f32:
-      return fill<float>(probe, noise, x, as_is(0.0F));
+      return fill<float>(probe, noise, x, probe_value<float>);
     case DType::f64:
-      return fill<double>(probe, noise, x, as_is(0.0));
+      return fill<double>(probe, noise, x, probe_value<double>);
     case DType::i32:
-      return fill<std::int32_t>(probe, noise, x, as_is(std::int32_t{0}));
+      return fill<std::int32_t>(probe, noise, x, probe_value<std::int32_t>);
     default:
-      return fill<std::int64_t>(probe, noise, x, as_is(std::int64_t{0}));
+      return fill<std::int64_t>(probe, noise, x, probe_value<std::int64_t>);
   }
 }
 

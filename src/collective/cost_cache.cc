@@ -31,7 +31,9 @@ fs::path users_folder() {
   return {};
 }
 
-std::string title_of(const std::string& what) { return std::string(file_format) + " | " + what + " | " + LACONIC_VERSION; }
+std::string title_of(const std::string& what) {
+  return std::string(file_format) + " | " + what + " | " + LACONIC_VERSION;
+}
 
 fs::path file_for(const fs::path& folder, const std::string& title) {
   std::ostringstream name;
