@@ -92,4 +92,9 @@ bool sum_fits(const Grid& grid, std::uint64_t operands) {
   return grid.dtype == DType::f64 ? largest <= 0x1p53 : largest < 0x1p31;
 }
 
+bool needs_wide_integers(const Grid& grid, std::uint64_t operands) {
+  if (size_of(grid.dtype) != 8) return false;
+  return grid.lossless() || std::ldexp(static_cast<double>(operands), grid.qbits) >= 0x1p31;
+}
+
 }  // namespace laconic

@@ -27,4 +27,7 @@ Grid make_grid(DType dtype, double bound, double max_abs);
 /// True when the sum of `operands` streams on this grid stays within the integers that `add` and decoding can hold.
 bool sum_fits(const Grid& grid, std::uint64_t operands);
 
+/// Whether such a sum needs 64-bit integers; for one operand: whether encoding does.
+bool needs_wide_integers(const Grid& grid, std::uint64_t operands);
+
 }  // namespace laconic

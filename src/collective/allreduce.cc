@@ -42,7 +42,7 @@ schedule::Program program_for(Schedule schedule, const schedule::Nodes& nodes, i
 std::optional<Failure> on_grid(ConstArray send, MutArray recv, Op op, const Agreement& agreed, const Budget& budget,
                                Communicator& comm, Call& call) {
   const schedule::Nodes nodes(comm.transport().nodes());
-  const auto direct = model_of_direct(Collective::allreduce, op, send, agreed, comm);
+  const auto direct = model_of_direct(Collective::allreduce, op, send, budget, agreed, comm);
   const Schedule schedule = schedule_for(call.options().schedule, budget, nodes, send.bytes(), direct);
   const auto program = program_for(schedule, nodes, comm.rank(), send.bytes());
   const auto shares = even_shares(send.count, program.blocks);

@@ -7,31 +7,24 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <limits>
-#include <optional>
 #include <span>
 #include <sstream>
 #include <vector>
 
+#include "collective/cost_cache.h"
+#include "collective/exact_sum.h"
 #include "collective/kernel.h"
-#include "collective/metadata.h"
 #include "core/config.h"
-#include "frame/frame.h"
+#include "core/half.h"
 
 namespace laconic {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr std::chrono::hours fresh(24);
 constexpr int probe_tag = 0;                               // nothing else is under way
 constexpr std::size_t probe_bytes = std::size_t{2} << 20;  // well beyond what a shaped link lets through at once
-constexpr std::size_t probe_values = std::size_t{1} << 18;
 
 double seconds_of(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -67,50 +60,121 @@ Link measure_link(Transport& t, Memory& memory) {
   return link;
 }
 
-CodecSpeed measure_codec(Memory& memory) {
-  std::vector<float> x(probe_values);
-  std::uint32_t noise = 1;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    noise = noise * 1664525U + 1013904223U;
-    x[i] = std::sin(static_cast<float>(i) * 0.01F) + static_cast<float>(noise >> 8) * 0x1p-30F;
+/// A wave with noise on it, as a kind of elements.
+struct Probe {
+  DType dtype;
+  double bound;      ///< 0: lossless
+  double amplitude;  ///< of the wave
+  double noise[2];   ///< in the smooth data and in the rough, beside the wave
+};
+
+Probe probe_of(CodecKind kind) {
+  switch (kind) {
+    case CodecKind::grid16:
+      return {DType::f16, 1e-3, 1, {1e-2, 1}};
+    case CodecKind::grid32:
+      return {DType::f32, 1e-6, 1, {1e-5, 1}};
+    case CodecKind::grid64:
+      return {DType::f64, 1e-6, 1, {1e-5, 1}};
+    case CodecKind::wide64:
+      return {DType::f64, 1e-12, 1, {1e-6, 1}};
+    case CodecKind::exact32:
+      return {DType::i32, 0, 1e6, {1e-4, 1}};
+    case CodecKind::exact64:
+      return {DType::i64, 0, 1e15, {1e-6, 1}};
   }
-  const std::size_t bytes = x.size() * sizeof(float);
+  return {};
+}
+
+template <typename T, typename Convert>
+void fill(const Probe& probe, double noise, MutArray x, Convert&& convert) {
+  const double turn_re = std::cos(0.01), turn_im = std::sin(0.01);
+  double re = 1, im = 0;
+  std::uint32_t state = 1;
+  auto* to = static_cast<std::uint8_t*>(x.data);
+  for (std::size_t i = 0; i < x.count; ++i, to += sizeof(T)) {
+    const double next = (re * turn_re) - (im * turn_im);
+    im = (re * turn_im) + (im * turn_re);
+    re = next;
+    state = state * 1664525U + 1013904223U;
+    const T v = convert(probe.amplitude * (im + noise * (static_cast<double>(state) * 0x1p-32 - 0.5)));
+    std::memcpy(to, &v, sizeof v);
+  }
+}
+
+template <typename T>
+T probe_value(double v) {
+  return static_cast<T>(v);
+}
+
+void fill(const Probe& probe, double noise, MutArray x) {
+  switch (probe.dtype) {
+    case DType::f16:
+      return fill<std::uint16_t>(probe, noise, x, [](double v) { return f16_of_f32(static_cast<float>(v)); });
+    case DType::f32:
+      return fill<float>(probe, noise, x, probe_value<float>);
+    case DType::f64:
+      return fill<double>(probe, noise, x, probe_value<double>);
+    case DType::i32:
+      return fill<std::int32_t>(probe, noise, x, probe_value<std::int32_t>);
+    default:
+      return fill<std::int64_t>(probe, noise, x, probe_value<std::int64_t>);
+  }
+}
+
+CodecSpeed::Seconds measure_codec(const Probe& probe, double noise, Memory& memory) {
+  const std::size_t count = memory.segment_bytes().most / 8;
+  const std::size_t bytes = count * size_of(probe.dtype);
+  const Room plain = host_memory().array_room(bytes);
+  fill(probe, noise, {plain.get(), count, probe.dtype});
   const Room there = memory.array_room(bytes);
-  memory.copy(there.get(), x.data(), bytes);
-  const Budget budget{.route = Route::on_grid, .grid = make_grid(DType::f32, 1e-3, 2)};
-  const auto kernel = memory.reduction(Op::sum, {{there.get(), x.size(), DType::f32}},
-                                       {{there.get(), x.size(), DType::f32}}, budget, 1, 1);
-  const Part all{0, 0, x.size()};
-  const std::size_t capacity = kernel->capacity(x.size());
+  memory.copy(there.get(), plain.get(), bytes);
+  const MutArray x{there.get(), count, probe.dtype};
+  const bool adds = probe.bound > 0;
+  const Budget budget{.route = adds ? Route::on_grid : Route::exact, .grid = make_grid(probe.dtype, probe.bound, 2)};
+  const auto kernel = adds ? memory.reduction(Op::sum, {x}, {x}, budget, 1, 1) : memory.movement({x}, {x}, budget, 1);
+  const Part all{0, 0, count};
+  const std::size_t capacity = kernel->capacity(count);
   const Room frame = memory.message_room(capacity);
-  const Room sum = memory.message_room(capacity);
+  const Room sum = memory.message_room(std::max(capacity, bytes));
   std::size_t size = 0;
-  const auto speed = [&](const std::function<void()>& work) {
+  const auto each = [&](const std::function<void()>& work) {
     double best = std::numeric_limits<double>::infinity();
     for (int i = 0; i < 3; ++i) best = std::min(best, seconds_of(work));
-    return static_cast<double>(bytes) / best;
+    return std::max(best, 1e-9) / static_cast<double>(count);
   };
-  CodecSpeed s;
-  s.encode = speed([&] { size = kernel->encode(all, {frame.get(), capacity}); });
-  s.add = speed([&] { kernel->encode_add(all, {frame.get(), size}, {sum.get(), capacity}); });
-  s.decode = speed([&] { kernel->deliver(all, {frame.get(), size}); });
+  CodecSpeed::Seconds s;
+  s.encode = each([&] { size = kernel->encode(all, {frame.get(), capacity}); });
+  s.bits = 8 * static_cast<double>(size) / static_cast<double>(count);
+  if (adds) {
+    s.add = each([&] { kernel->encode_add(all, {frame.get(), size}, {sum.get(), capacity}); });
+  } else {  // by the host, of arrays in any memory
+    const ConstArray term{plain.get(), count, probe.dtype};
+    s.add = each([&] { sum_exactly({term, term}, {sum.get(), count, probe.dtype}, Op::sum); }) / 2;
+  }
+  s.decode = each([&] { kernel->deliver(all, {frame.get(), size}); });
   return s;
 }
 
-Costs worst_of(const std::vector<Costs>& all) {
-  Costs worst = all.front();
-  for (const Costs& c : all) {
-    worst.link.latency = std::max(worst.link.latency, c.link.latency);
-    worst.link.bytes_per_second = std::min(worst.link.bytes_per_second, c.link.bytes_per_second);
-    worst.codec.encode = std::min(worst.codec.encode, c.codec.encode);
-    worst.codec.add = std::min(worst.codec.add, c.codec.add);
-    worst.codec.decode = std::min(worst.codec.decode, c.codec.decode);
-  }
-  return worst;
+Link worse(const Link& a, const Link& b) {
+  return {std::max(a.latency, b.latency), std::min(a.bytes_per_second, b.bytes_per_second)};
 }
 
-/// Which measurements are interchangeable: the same library, between the same hosts, with as many ranks on this one.
-std::string class_of(Transport& t, const Memory& memory) {
+CodecSpeed worse(const CodecSpeed& a, const CodecSpeed& b) {
+  const auto slower = [](const CodecSpeed::Seconds& s, const CodecSpeed::Seconds& t) {
+    return CodecSpeed::Seconds{std::max(s.bits, t.bits), std::max(s.encode, t.encode), std::max(s.add, t.add),
+                               std::max(s.decode, t.decode)};
+  };
+  return {slower(a.smooth, b.smooth), slower(a.rough, b.rough)};
+}
+
+/// Where this rank is, for measurements that are interchangeable only there.
+struct Place {
+  std::string from;  ///< this host, and how many of the ranks are on it
+  std::string to;    ///< the next rank's host
+};
+
+Place place_of(Transport& t) {
   struct Host {
     char name[64] = {};
   } mine;
@@ -118,89 +182,50 @@ std::string class_of(Transport& t, const Memory& memory) {
   const auto hosts = allgather_value(t, mine);
   const auto same = [&](const Host& h) { return std::strcmp(h.name, mine.name) == 0; };
   const Host& next = hosts[static_cast<std::size_t>((t.rank() + 1) % t.size())];
-  std::ostringstream text;
-  text << t.description() << " | " << mine.name << " > " << next.name << " | " << std::ranges::count_if(hosts, same)
-       << " of " << t.size() << " | " << name_of(config().simd) << (memory.on_host() ? "" : " | GPU") << " | "
-       << LACONIC_VERSION;
-  return text.str();
+  std::ostringstream from;
+  from << mine.name << ", " << std::ranges::count_if(hosts, same) << " ranks";
+  return {from.str(), next.name};
 }
 
-/// Empty: none.
-fs::path cache_folder(const std::string& folder) {
-  if (folder == "off") return {};
-  if (!folder.empty()) return folder;
-  const auto variable = [](const char* name) -> std::string {
-    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing in Laconic changes the environment
-    return value == nullptr ? "" : value;
+/// `measure` is called by all ranks or by none.
+template <typename T, typename Measure>
+T agree_on_worst(const std::string& what, Transport& transport, const std::string& folder, Measure&& measure) {
+  const CostCache cache(folder);
+  struct Found {
+    T costs{};
+    std::uint64_t valid = 0;
+  } mine;
+  if (const auto known = cache.read<T>(what)) mine = {*known, 1};
+  const auto worst_of = [](const std::vector<Found>& all) {
+    T worst = all.front().costs;
+    for (const Found& f : all) worst = worse(worst, f.costs);
+    return worst;
   };
-  if (const std::string cache = variable("XDG_CACHE_HOME"); !cache.empty()) return fs::path(cache) / "laconic";
-  if (const std::string home = variable("HOME"); !home.empty()) return fs::path(home) / ".cache" / "laconic";
-  return {};
-}
-
-fs::path file_for(const fs::path& folder, const std::string& what) {
-  std::ostringstream name;
-  name << "costs-" << std::hex << digest({what.begin(), what.end()});
-  return folder / name.str();
-}
-
-bool plausible(const Costs& c) {
-  const std::array all{c.link.latency, c.link.bytes_per_second, c.codec.encode, c.codec.add, c.codec.decode};
-  return std::ranges::all_of(all, [](double v) { return std::isfinite(v) && v > 0; });
-}
-
-std::optional<Costs> read_cache(const fs::path& file, const std::string& what) {
-  std::error_code error;
-  const auto written = fs::last_write_time(file, error);
-  if (error || fs::file_time_type::clock::now() - written > fresh) return std::nullopt;
-  std::ifstream in(file);
-  std::string line;
-  Costs c;
-  if (!std::getline(in, line) || line != what) return std::nullopt;
-  in >> c.link.latency >> c.link.bytes_per_second >> c.codec.encode >> c.codec.add >> c.codec.decode;
-  if (!in || !plausible(c)) return std::nullopt;
-  return c;
-}
-
-/// Whole or not at all: ranks of several programs may write the same file.
-void write_cache(const fs::path& file, const std::string& what, const Costs& c) {
-  std::error_code error;
-  fs::create_directories(file.parent_path(), error);
-  std::ostringstream name;
-  name << file.string() << '.' << ::getpid() << ".part";
-  const fs::path temporary = name.str();
-  std::ofstream out(temporary);
-  out << what << '\n'
-      << c.link.latency << ' ' << c.link.bytes_per_second << ' ' << c.codec.encode << ' ' << c.codec.add << ' '
-      << c.codec.decode << '\n';
-  out.close();
-  if (out) fs::rename(temporary, file, error);
-  if (!out || error) fs::remove(temporary, error);
+  const auto found = allgather_value(transport, mine);
+  if (std::ranges::all_of(found, [](const Found& f) { return f.valid != 0; })) return worst_of(found);
+  mine = {measure(), 1};
+  cache.write(what, mine.costs);
+  return worst_of(allgather_value(transport, mine));
 }
 
 }  // namespace
 
-Costs calibrate(Transport& transport, Memory& memory, const std::string& folder) {
-  const std::string what = class_of(transport, memory);
-  const fs::path cache = cache_folder(folder);
-  struct Found {
-    Costs costs;
-    std::uint64_t valid = 0;
-  } mine;
-  if (!cache.empty()) {
-    if (const auto known = read_cache(file_for(cache, what), what)) mine = {*known, 1};
-  }
-  const auto found = allgather_value(transport, mine);
-  if (std::ranges::all_of(found, [](const Found& f) { return f.valid != 0; })) {
-    std::vector<Costs> known;
-    for (const Found& f : found) known.push_back(f.costs);
-    return worst_of(known);
-  }
-  Costs measured;
-  measured.link = measure_link(transport, memory);
-  measured.codec = measure_codec(memory);
-  if (!cache.empty()) write_cache(file_for(cache, what), what, measured);
-  return worst_of(allgather_value(transport, measured));
+Link calibrate_link(Transport& transport, Memory& memory, const std::string& folder) {
+  const Place place = place_of(transport);
+  std::ostringstream what;
+  what << "link | " << transport.description() << " | " << place.from << " of " << transport.size() << " > " << place.to
+       << (memory.on_host() ? "" : " | GPU");
+  return agree_on_worst<Link>(what.str(), transport, folder, [&] { return measure_link(transport, memory); });
+}
+
+CodecSpeed calibrate_codec(CodecKind kind, Transport& transport, Memory& memory, const std::string& folder) {
+  std::ostringstream what;
+  what << "codec " << name_of(kind) << " | " << place_of(transport).from << " | " << name_of(config().simd)
+       << (memory.on_host() ? "" : " | GPU");
+  const Probe probe = probe_of(kind);
+  return agree_on_worst<CodecSpeed>(what.str(), transport, folder, [&] {
+    return CodecSpeed{measure_codec(probe, probe.noise[0], memory), measure_codec(probe, probe.noise[1], memory)};
+  });
 }
 
 }  // namespace laconic

@@ -1,4 +1,8 @@
-// What the cost model must know of this machine: link and codec, measured once and kept in the user's cache folder.
+// What the cost model must know of this machine: link and codec, each measured once and kept (cost_cache.h).
+//
+// Collective: the same on all ranks, the worst that any of them has. A measurement that every rank finds in its cache
+// is used; otherwise all measure together, and keep what they find. `memory`: of this rank's arrays. `folder`: as
+// CostCache has it. Both throw Error(transport).
 #pragma once
 
 #include <string>
@@ -9,11 +13,10 @@
 
 namespace laconic {
 
-/// Collective: the same on all ranks, the worst that any of them has. Measurements that every rank finds in its cache
-/// (one file for each class of pairs of hosts, a day old at most) are used; otherwise all measure together, which takes
-/// some hundredths of a second at 1 Gb/s, and keep what they find. A cache that cannot be read or written is done
-/// without. `memory`: of this rank's arrays, which the codec is measured with. `folder`: empty for the user's cache
-/// folder, "off" for none. Throws Error(transport).
-Costs calibrate(Transport& transport, Memory& memory, const std::string& folder);
+/// Kept for each class of pairs of hosts. Takes some hundredths of a second at 1 Gb/s.
+Link calibrate_link(Transport& transport, Memory& memory, const std::string& folder);
+
+/// Kept for each host and number of ranks there. Takes some milliseconds, so that each kind can wait until it is met.
+CodecSpeed calibrate_codec(CodecKind kind, Transport& transport, Memory& memory, const std::string& folder);
 
 }  // namespace laconic

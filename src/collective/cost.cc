@@ -1,6 +1,7 @@
 #include "collective/cost.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <numbers>
@@ -17,6 +18,7 @@ struct Traffic {
 
 double log2_of_ranks(int n) { return std::bit_width(static_cast<unsigned>(n - 1)); }
 
+/// Of the plain library and, but for exact sums, ours.
 Traffic traffic_of(const Workload& w) {
   const double n = w.ranks;
   const double others = (n - 1) / n;
@@ -45,6 +47,30 @@ Traffic traffic_of(const Workload& w) {
   }
 }
 
+/// All operands of a block go to its owner, who adds them up; the sums go to whoever wants them.
+Traffic traffic_of_exact_sum(const Workload& w) {
+  const double n = w.ranks;
+  const double others = (n - 1) / n;
+  const Traffic collecting{.wire = others, .encode = others, .add = 1, .decode = others, .steps = 1};
+  Traffic t = collecting;
+  switch (w.collective) {
+    case Collective::reduce_scatter:
+      return t;
+    case Collective::scan:
+    case Collective::exscan:  // the owner of a block has another sum for each rank
+      t.encode += others;
+      t.add = (n + 1) / 2;
+      t.steps += 1;
+      break;
+    default:  // an allreduce; of a reduce the root's part, who gathers
+      t.encode += 1 / n;
+      t.steps += w.collective == Collective::allreduce ? log2_of_ranks(w.ranks) : 1;
+  }
+  t.wire += others;
+  t.decode += others;
+  return t;
+}
+
 // A sum of k operands has log2(k) bits more than one of them where they are alike, half of that where they are noise.
 constexpr double bits_per_doubling = 0.75;
 
@@ -62,13 +88,36 @@ constexpr double unhidden = 1.0 / 8;
 /// Of the exchange itself.
 double seconds_of(const Traffic& t, const Workload& w, const Costs& costs, double fraction) {
   const auto bytes = static_cast<double>(w.bytes);
+  const auto element_bytes = static_cast<double>(w.element_bytes);
   const double wire = t.wire * bytes * fraction / costs.link.bytes_per_second;
-  const CodecSpeed& c = costs.codec;
-  const double codec = bytes * (t.encode / c.encode + t.add / c.add + t.decode / c.decode) / w.threads;
+  const CodecSpeed::Seconds c = costs.codec.at(8 * element_bytes * fraction);
+  const double add = w.combining == Combining::extremes ? c.encode + c.decode : c.add;
+  const double codec = bytes / element_bytes * (t.encode * c.encode + t.add * add + t.decode * c.decode) / w.threads;
   return t.steps * costs.link.latency + std::max(wire, codec) + unhidden * std::min(wire, codec);
 }
 
 }  // namespace
+
+std::string_view name_of(CodecKind kind) {
+  constexpr std::array<std::string_view, codec_kinds> names{"grid16", "grid32",  "grid64",
+                                                            "wide64", "exact32", "exact64"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+CodecKind codec_kind_of(const Grid& grid, int operands) {
+  const std::size_t bytes = size_of(grid.dtype);
+  if (grid.lossless()) return bytes == 8 ? CodecKind::exact64 : CodecKind::exact32;
+  if (needs_wide_integers(grid, static_cast<std::uint64_t>(operands))) return CodecKind::wide64;
+  return bytes == 8 ? CodecKind::grid64 : bytes == 4 ? CodecKind::grid32 : CodecKind::grid16;
+}
+
+CodecSpeed::Seconds CodecSpeed::at(double bits) const {
+  const double distance = rough.bits - smooth.bits;
+  const double x = distance > 0 ? std::max(0.0, (bits - smooth.bits) / distance) : 0;
+  const auto between = [x](double a, double b) { return a + (x * std::max(0.0, b - a)); };
+  return {bits, between(smooth.encode, rough.encode), between(smooth.add, rough.add),
+          between(smooth.decode, rough.decode)};
+}
 
 double exchange_seconds(int ranks, const Link& link) { return std::max(1.0, log2_of_ranks(ranks)) * link.latency; }
 
@@ -78,13 +127,15 @@ double plain_seconds(const Workload& w, const Link& link) {
 }
 
 double compressed_seconds(const Workload& w, const Costs& costs, double fraction) {
-  return (2 * exchange_seconds(w.ranks, costs.link)) + seconds_of(traffic_of(w), w, costs, fraction);
+  const Traffic t = w.combining == Combining::exactly ? traffic_of_exact_sum(w) : traffic_of(w);
+  return (2 * exchange_seconds(w.ranks, costs.link)) + seconds_of(t, w, costs, fraction);
 }
 
-bool direct_pays(const Workload& w, const Costs& costs, double fraction, std::size_t element_bytes, bool sums) {
+bool direct_pays(const Workload& w, const Costs& costs, double fraction) {
   const double n = w.ranks;
+  const bool sums = w.combining != Combining::extremes;
   const double more =
-      (sums ? bits_of_partial_sums(w.ranks) : 0) / (8.0 * static_cast<double>(element_bytes)) / fraction;
+      (sums ? bits_of_partial_sums(w.ranks) : 0) / (8.0 * static_cast<double>(w.element_bytes)) / fraction;
   Traffic ring = traffic_of(w);
   Traffic direct = ring;
   const double phases = w.collective == Collective::allreduce ? 2 : 1;

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
+#include "codec/grid.h"
 #include "collective/collective.h"
 
 namespace laconic {
@@ -15,14 +17,47 @@ struct Link {
   double bytes_per_second = 0;  ///< each way
 };
 
-/// Original bytes per second of one thread of one rank while all of them work.
+/// What the codec works on decides how fast it is: the integers, and what elements become them.
+enum class CodecKind : std::uint8_t {
+  grid16,   ///< 16-bit floats on a grid
+  grid32,   ///< f32 on a grid
+  grid64,   ///< f64 on a grid whose integers have 32 bits
+  wide64,   ///< f64 on a finer one
+  exact32,  ///< every bit of elements of up to 32 bits
+  exact64,  ///< of 64 bits
+};
+constexpr std::size_t codec_kinds = 6;
+std::string_view name_of(CodecKind kind);
+
+/// `operands`: as many are summed on this grid.
+CodecKind codec_kind_of(const Grid& grid, int operands);
+
+/// Seconds that one thread of one rank takes for an element while all of them work. They grow with the bits that are
+/// left of it; two kinds of data say how.
 struct CodecSpeed {
-  double encode = 0, add = 0, decode = 0;
+  struct Seconds {
+    double bits = 0;  ///< left of an element, on average
+    double encode = 0;
+    double add = 0;  ///< where every bit is kept: to one more operand in an exact sum
+    double decode = 0;
+  };
+  Seconds smooth, rough;
+
+  /// Between and beyond the two, but never faster than the smooth one.
+  [[nodiscard]] Seconds at(double bits) const;
 };
 
 struct Costs {
   Link link;
   CodecSpeed codec;
+};
+
+/// What becomes of operands.
+enum class Combining : std::uint8_t {
+  nothing,   ///< they only move
+  on_grid,   ///< compressed sums
+  exactly,   ///< who owns a block collects all operands of it (exact.h)
+  extremes,  ///< decoded, compared and encoded again at every step (extreme.h)
 };
 
 /// One call. All ranks see the same.
@@ -32,6 +67,8 @@ struct Workload {
                             ///< parts together of a scatter, gather or allgather, a rank's blocks of an alltoall
   int ranks = 1;
   int threads = 1;
+  std::size_t element_bytes = 4;
+  Combining combining = Combining::on_grid;  ///< of a reduction
 };
 
 /// Seconds of the plain library's own call, at its best: bytes on the busiest link and the least number of steps.
@@ -42,9 +79,9 @@ double plain_seconds(const Workload& w, const Link& link);
 double compressed_seconds(const Workload& w, const Costs& costs, double fraction);
 
 /// Whether operands that go straight to who sums them (schedule/direct.h) are faster than partial sums around a ring,
-/// in an allreduce or a reduce_scatter of elements of `element_bytes`: fewer bits to send, more to encode.
-/// `sums`: false for extremes, which have no more bits than operands.
-bool direct_pays(const Workload& w, const Costs& costs, double fraction, std::size_t element_bytes, bool sums);
+/// in an allreduce or a reduce_scatter: fewer bits to send (but for extremes, which have no more than operands), more
+/// to encode.
+bool direct_pays(const Workload& w, const Costs& costs, double fraction);
 
 /// Seconds of one of the small exchanges around our calls.
 double exchange_seconds(int ranks, const Link& link);

@@ -4,8 +4,10 @@
 #include <bit>
 #include <chrono>
 #include <numeric>
+#include <sstream>
 
 #include "collective/budget.h"
+#include "core/log.h"
 #include "core/stats.h"
 
 namespace laconic {
@@ -16,9 +18,32 @@ CallKind kind_of(const Proposal& p, std::uint64_t bytes) {
       p.collective, p.dtype, p.op, p.bound.kind, p.bound.scope, p.bound.value, static_cast<int>(std::bit_width(bytes))};
 }
 
+/// Of a call that may go plainly: its sums of floats are on a grid.
+Combining combining_of(const Proposal& p) {
+  if (p.op == Op::none) return Combining::nothing;
+  if (is_extreme(p.op)) return Combining::extremes;
+  return is_float(p.dtype) ? Combining::on_grid : Combining::exactly;
+}
+
 /// What rounding the partial sums may add to an element.
 double rounding_of(const Proposal& p, int ranks, const Range& range) {
   return (ranks - 1) * ulp_of(p.dtype, ranks * range.max_abs()) / 2;
+}
+
+/// For whoever wonders why a call went the way it did.
+void log_choice(const Workload& w, const Estimates& e, bool plainly) {
+  if (!log_enabled(LogLevel::debug)) return;
+  const auto both = [](double model, double measured) {
+    std::ostringstream text;
+    text << model * 1e3 << " ms by the model";
+    if (measured > 0) text << ", " << measured * 1e3 << " ms measured";
+    return text.str();
+  };
+  std::ostringstream text;
+  text << name_of(w.collective) << " of " << w.bytes << " bytes, of which " << e.fraction
+       << " would travel: " << (plainly ? "plain" : "compressed") << " (plain " << both(e.plain_model, e.plain_measured)
+       << "; compressed " << both(e.compressed_model, e.compressed_measured) << ')';
+  log(LogLevel::debug, text.str());
 }
 
 }  // namespace
@@ -58,7 +83,12 @@ void PlainWay::prepare() {
   if (!offered()) return;
   mode_ = call_.options().mode;
   const Proposal& p = call_.proposal();
-  workload_ = {p.collective, plain_.bytes, comm_.size(), call_.options().threads};
+  workload_ = {.collective = p.collective,
+               .bytes = plain_.bytes,
+               .ranks = comm_.size(),
+               .threads = call_.options().threads,
+               .element_bytes = size_of(p.dtype),
+               .combining = combining_of(p)};
   call_.proposal().far = plain_.extent > comm_.plain()->most_elements();
   if (mode_ != Mode::automatic) return;
   if (!plain_.known) return;
@@ -101,7 +131,7 @@ void PlainWay::propose(ConstArray operand) {
     p.plain_seconds = history_->plain.seconds();
     p.compressed_seconds = history_->compressed.seconds();
   }
-  if (operand.count == 0 || (comm_.routing().calibrated() && !may_pay())) return;
+  if (operand.count == 0 || !may_pay()) return;
   const Timed clock(call_.report().stats.codec_seconds);
   const double whole =
       is_float(p.dtype) && p.bound.kind != BoundKind::lossless ? p.bound.absolute_for(p.range.width()) : 0;
@@ -112,12 +142,19 @@ void PlainWay::propose(ConstArray operand) {
 }
 
 bool PlainWay::may_pay() const {
-  const Estimates e = estimates(1);
+  const auto costs = comm_.routing().costs(codec_kind(call_.proposal().range));
+  if (!costs) return true;  // nobody knows yet
+  const Estimates e = estimates(*costs, 1);
   return e.compressed_at_best <= e.plain_model;
 }
 
-Estimates PlainWay::estimates(double fraction) const {
-  const Costs& costs = comm_.routing().costs();
+CodecKind PlainWay::codec_kind(const Range& range) const {
+  const Proposal& p = call_.proposal();
+  if (p.op == Op::none) return codec_kind_of(budget_movement(p.dtype, p.bound, range).grid, 1);
+  return codec_kind_of(budget_reduction(p.op, p.dtype, p.bound, comm_.size(), range).grid, comm_.size());
+}
+
+Estimates PlainWay::estimates(const Costs& costs, double fraction) const {
   Estimates e;
   e.fraction = fraction;
   e.plain_model = plain_seconds(workload_, costs.link);
@@ -153,21 +190,21 @@ std::optional<Report> PlainWay::if_cheaper(const Agreement& agreed) {
     if (history_ != nullptr) history_->forbid_plain();
     return std::nullopt;
   }
-  calibrate();
+  const Costs costs = calibrate(codec_kind(agreed.range));
   workload_.threads = agreed.threads;
-  Estimates e = estimates(agreed.fraction);
+  Estimates e = estimates(costs, agreed.fraction);
   e.plain_measured = agreed.plain_seconds;
   e.compressed_measured = agreed.compressed_seconds;
-  if (history_ == nullptr) return e.plain_model <= e.compressed_model ? std::optional(run()) : std::nullopt;
-  history_->result_bound = call_.report().result_bound;
-  const bool plainly = history_->decide(e);
-  if (agreed.verify) history_->forbid_plain();  // the next call must be heard too
+  if (history_ != nullptr) history_->result_bound = call_.report().result_bound;
+  const bool plainly = history_ != nullptr ? history_->decide(e) : e.plain_model <= e.compressed_model;
+  log_choice(workload_, e, plainly);
+  if (history_ != nullptr && agreed.verify) history_->forbid_plain();  // the next call must be heard too
   return plainly ? std::optional(run()) : std::nullopt;
 }
 
-void PlainWay::calibrate() {
+Costs PlainWay::calibrate(CodecKind kind) {
   try {
-    comm_.routing().calibrate(comm_.transport(), comm_.memory());
+    return comm_.routing().calibrate(kind, comm_.transport(), comm_.memory());
   } catch (const Error&) {  // messages may be under way
     comm_.mark_unusable();
     throw;

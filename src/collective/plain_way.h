@@ -86,8 +86,10 @@ class PlainWay {
   [[nodiscard]] bool learn_size(const Agreement& agreed);
   /// Whether compression could pay if the data were as smooth as can be.
   [[nodiscard]] bool may_pay() const;
-  [[nodiscard]] Estimates estimates(double fraction) const;
-  void calibrate();
+  [[nodiscard]] Estimates estimates(const Costs& costs, double fraction) const;
+  /// For operands of this range.
+  [[nodiscard]] CodecKind codec_kind(const Range& range) const;
+  Costs calibrate(CodecKind kind);
   [[nodiscard]] Report run();
 
   Call& call_;

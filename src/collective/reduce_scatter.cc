@@ -56,7 +56,7 @@ Schedule schedule_for(ConstArray send, std::size_t share, Op op, const Agreement
                       Communicator& comm, const Options& options) {
   if (budget.route == Route::stepwise) return Schedule::ring;
   if (options.schedule != Schedule::automatic) return options.schedule;
-  const auto direct = model_of_direct(Collective::reduce_scatter, op, send, agreed, comm);
+  const auto direct = model_of_direct(Collective::reduce_scatter, op, send, budget, agreed, comm);
   return choose_reduce_scatter(schedule::Nodes(comm.transport().nodes()), send.bytes(), share, direct);
 }
 

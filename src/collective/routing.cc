@@ -95,8 +95,16 @@ void History::let_pass(const Estimates& e) {
   at_once_left_ = interval_;
 }
 
-void Routing::calibrate(Transport& transport, Memory& memory) {
-  if (!costs_) costs_ = laconic::calibrate(transport, memory, config().cache);
+Costs Routing::calibrate(CodecKind kind, Transport& transport, Memory& memory) {
+  if (!link_) link_ = calibrate_link(transport, memory, config().cache);
+  std::optional<CodecSpeed>& codec = codec_[static_cast<std::size_t>(kind)];
+  if (!codec) codec = calibrate_codec(kind, transport, memory, config().cache);
+  return {*link_, *codec};
+}
+
+std::optional<Costs> Routing::costs(CodecKind kind) const {
+  const std::optional<CodecSpeed>& codec = codec_[static_cast<std::size_t>(kind)];
+  return codec ? std::optional(Costs{*link_, *codec}) : std::nullopt;
 }
 
 History& Routing::of(const CallKind& kind) {
@@ -110,15 +118,21 @@ History& Routing::of(const CallKind& kind) {
 }
 
 double plain_estimate(Collective collective, std::uint64_t bytes, Communicator& comm) {
-  if (!comm.routing().calibrated()) return 0;
-  return plain_seconds({.collective = collective, .bytes = bytes, .ranks = comm.size()}, comm.routing().costs().link);
+  const std::optional<Link>& link = comm.routing().link();
+  return link ? plain_seconds({.collective = collective, .bytes = bytes, .ranks = comm.size()}, *link) : 0;
 }
 
-std::optional<bool> model_of_direct(Collective collective, Op op, ConstArray x, const Agreement& agreed,
-                                    Communicator& comm) {
-  if (!comm.routing().calibrated() || agreed.fraction >= 1) return std::nullopt;
-  const Workload w{.collective = collective, .bytes = x.bytes(), .ranks = comm.size(), .threads = agreed.threads};
-  return direct_pays(w, comm.routing().costs(), agreed.fraction, size_of(x.dtype), !is_extreme(op));
+std::optional<bool> model_of_direct(Collective collective, Op op, ConstArray x, const Budget& budget,
+                                    const Agreement& agreed, Communicator& comm) {
+  const auto costs = comm.routing().costs(codec_kind_of(budget.grid, comm.size()));
+  if (!costs || agreed.fraction >= 1) return std::nullopt;
+  const Workload w{.collective = collective,
+                   .bytes = x.bytes(),
+                   .ranks = comm.size(),
+                   .threads = agreed.threads,
+                   .element_bytes = size_of(x.dtype),
+                   .combining = is_extreme(op) ? Combining::extremes : Combining::on_grid};
+  return direct_pays(w, *costs, agreed.fraction);
 }
 
 double sample_fraction(Memory& memory, ConstArray x, double bound, double max_abs) {

@@ -84,16 +84,19 @@ class History {
 /// What a communicator knows about costs.
 class Routing {
  public:
-  /// Collective, the first time. When all ranks have agreed that they want to know.
-  void calibrate(Transport& transport, Memory& memory);
-  [[nodiscard]] bool calibrated() const { return costs_.has_value(); }
-  [[nodiscard]] const Costs& costs() const { return *costs_; }
+  /// Collective, the first time for each kind. When all ranks have agreed that they want to know.
+  Costs calibrate(CodecKind kind, Transport& transport, Memory& memory);
+  /// Nothing before the first calibrate().
+  [[nodiscard]] const std::optional<Link>& link() const { return link_; }
+  /// Nothing before calibrate() of this kind.
+  [[nodiscard]] std::optional<Costs> costs(CodecKind kind) const;
   /// The history of this kind. Kinds beyond a few thousand make all be forgotten.
   History& of(const CallKind& kind);
   [[nodiscard]] Shortcuts& shortcuts() { return shortcuts_; }
 
  private:
-  std::optional<Costs> costs_;
+  std::optional<Link> link_;
+  std::array<std::optional<CodecSpeed>, codec_kinds> codec_;
   std::map<CallKind, History> histories_;
   std::pair<const CallKind, History>* last_ = nullptr;  ///< most calls are like the one before
   Shortcuts shortcuts_;                                 ///< into histories_
@@ -103,10 +106,10 @@ class Routing {
 /// Workload has them.
 double plain_estimate(Collective collective, std::uint64_t bytes, Communicator& comm);
 
-/// Whether the model expects a direct exchange of x to be faster than a ring; the same on all ranks. Nothing where it
-/// knows too little: links that have not been measured, or no sample of the data.
-std::optional<bool> model_of_direct(Collective collective, Op op, ConstArray x, const Agreement& agreed,
-                                    Communicator& comm);
+/// Whether the model expects a direct exchange of x within `budget` to be faster than a ring; the same on all ranks.
+/// Nothing where it knows too little: links or codecs that have not been measured, or no sample of the data.
+std::optional<bool> model_of_direct(Collective collective, Op op, ConstArray x, const Budget& budget,
+                                    const Agreement& agreed, Communicator& comm);
 
 /// The share of bytes that remains of some chunks spread over x (in `memory`), encoded within `bound` (absolute; 0:
 /// losslessly); 1 for an empty array.

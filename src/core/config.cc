@@ -148,7 +148,11 @@ void Config::apply_log() const {
 }
 
 const Config& config() {
-  static const Config parsed = Config::from_environment();
+  static const Config parsed = [] {
+    Config c = Config::from_environment();
+    if (c.log_level != LogLevel::off) c.apply_log();
+    return c;
+  }();
   return parsed;
 }
 

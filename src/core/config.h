@@ -71,7 +71,8 @@ struct Config {
   void apply_log() const;
 };
 
-/// The environment as it was at the first successful call. Thread safe. Throws as from() does.
+/// The environment as it was at the first successful call, from which on the log goes where it says, if it says so.
+/// Thread safe. Throws as from() and apply_log() do.
 const Config& config();
 
 }  // namespace laconic

@@ -24,7 +24,7 @@ Params params_for(const Grid& grid, std::uint32_t operands, std::uint32_t diviso
   p.shape.exact_only = grid.lossless();
   p.shape.sum = operands > 1 && !grid.lossless();
   const double largest = std::ldexp(static_cast<double>(operands), grid.qbits);
-  p.wide = p.shape.element_bytes == 8 && (grid.lossless() || largest >= 2147483648.0);
+  p.wide = needs_wide_integers(grid, operands);
   p.narrow_value = divisor == 1 && largest <= 16777216.0;
   if (!grid.lossless()) {
     p.step32 = static_cast<float>(grid.step);
