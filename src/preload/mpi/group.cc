@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <utility>
 
 #include "core/error.h"
 #include "preload/mpi/runtime.h"
 #include "transport/mpi/mpi.h"
+#include "transport/timeout.h"
 
 namespace laconic::preload {
 namespace {
@@ -23,6 +25,13 @@ int next_meeting() {
   static std::atomic<unsigned> used{0};
   return first_meeting +
          static_cast<int>(used.fetch_add(1, std::memory_order_relaxed) % static_cast<unsigned>(meetings));
+}
+
+/// A program's rank may well come minutes after the others, and MPI waits for it: so does Laconic, unless told
+/// otherwise.
+double patience() {
+  const char* const given = std::getenv("LACONIC_TIMEOUT");
+  return given != nullptr && *given != '\0' ? default_timeout() : 0;
 }
 
 std::string name_of_rank_0(MPI_Comm comm) {
@@ -84,7 +93,7 @@ void Asking::learned(bool served) {
   left_ = interval_;
 }
 
-Line::Line(MPI_Comm mpi) : mpi_(mpi), name_(name_of_rank_0(mpi)), comm_(make_mpi_transport(mpi)) {}
+Line::Line(MPI_Comm mpi) : mpi_(mpi), name_(name_of_rank_0(mpi)), comm_(make_mpi_transport(mpi, patience())) {}
 
 bool Line::passes_over(const Call& call) { return !asking_[static_cast<std::size_t>(call.collective)].is_due(); }
 
