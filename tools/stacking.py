@@ -44,6 +44,11 @@ class Flavour:
     def short(self):
         return {"openmpi": "ompi", "mpich": "mpich"}[self.name]
 
+    @property
+    def build(self):
+        """Whose libraries serve it."""
+        return "openmpi" if self.name == "openmpi5" else self.name
+
     def hangs_over_hosts(self):
         """Debian's MPICH 4.0 does, in MPI_Finalize, in half of the runs."""
         if self.name != "mpich":
@@ -52,20 +57,23 @@ class Flavour:
         return re.search(r"Version:\s+4\.0", text) is not None
 
 
-def flavours(build):
-    """The MPI libraries of this build, from what CMake found."""
+def flavours(build, names=("openmpi", "mpich")):
+    """The MPI libraries of this build, from what CMake found. "openmpi5": Open MPI 5, which programs that were built without
+    Laconic may run with, too."""
     found = []
     with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as cache:
         text = cache.read()
-    for name in ("openmpi", "mpich"):
+    for name in names:
         launcher = re.search(rf"^LACONIC_MPIEXEC_{name}:[A-Z]+=(.+)$", text, re.MULTILINE)
-        if launcher and os.path.exists(os.path.join(build, "bin", f"laconic-mpi-{name}")):
-            found.append(Flavour(name, launcher.group(1)))
+        flavour = Flavour(name, launcher.group(1) if launcher else "")
+        if os.path.exists(flavour.launcher) and os.path.exists(os.path.join(build, "bin", f"laconic-mpi-{flavour.build}")):
+            found.append(flavour)
     return found
 
 
-def run(command, environment=None, timeout=120, quiet=True):
-    """Runs to the end and returns stdout; the whole process group is ended when it takes too long or we are stopped."""
+def finish(command, environment=None, timeout=120, quiet=True):
+    """Runs to the end, whatever that is: (exit status, stdout, stderr). The whole process group is ended when it takes too
+    long, which raises Failed, or we are stopped."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE if quiet else None, text=True,
                                env={**os.environ, **POLITE, **(environment or {})}, start_new_session=True)
     try:
@@ -80,8 +88,14 @@ def run(command, environment=None, timeout=120, quiet=True):
         if isinstance(stopped, subprocess.TimeoutExpired):
             raise Failed(f"no end after {timeout} s: {' '.join(command)}") from stopped
         raise
-    if process.returncode not in (0, 7):
-        raise Failed(f"{' '.join(command)}\n  ended with {process.returncode}: {(err or '').strip()[-2000:]}")
+    return process.returncode, out, err or ""
+
+
+def run(command, environment=None, timeout=120, quiet=True):
+    """The same, and returns stdout."""
+    code, out, err = finish(command, environment, timeout, quiet)
+    if code not in (0, 7):
+        raise Failed(f"{' '.join(command)}\n  ended with {code}: {err.strip()[-2000:]}")
     return out
 
 
@@ -92,7 +106,7 @@ class Localhost:
     wire = None
 
     def command(self, flavour, ranks, program):
-        options = ["--oversubscribe", "--bind-to", "none"] if flavour.name == "openmpi" else ["-launcher", "fork"]
+        options = ["--oversubscribe", "--bind-to", "none"] if flavour.build == "openmpi" else ["-launcher", "fork"]
         return [flavour.launcher, *options, "-n", str(ranks), *program], {}
 
     def usable(self, flavour):

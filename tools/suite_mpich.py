@@ -7,11 +7,13 @@ import os
 import re
 import shutil
 import subprocess
+import time
 
 import stacking
 from stacking import Failed, Localhost, say
 
 TIMEOUT = 180  # as in MPICH's own runtests, where a line does not say timeLimit=
+PATIENCE = 5  # times that, for what passes alone
 RANKS = 8  # tests of more are left out
 # What MPICH itself expects to fail; where a launcher is to report failures; what needs gigabytes.
 LEFT_OUT = ("xfail", "resultTest=", "mpiexecarg=", "mem=")
@@ -92,40 +94,74 @@ def prepare(source, build, mpicc):
     return source
 
 
-def passes(flavour, folder, test, settings):
-    """Programs that are spawned have the settings, too, since the launcher has them."""
+def attempt(flavour, folder, test, settings, log, patience=1):
+    """"good", "bad" or, for what takes longer than its time limit times `patience`, "late". Programs that are spawned have the
+    settings, too, since the launcher has them. What is said goes to the log."""
     name, ranks, arguments, environment, limit = test
+    limit *= patience
     command, variables = Localhost().command(flavour, ranks, ["env", *environment, f"./{name}", *arguments])
     variables = {**variables, "MPIR_CVAR_POLLS_BEFORE_YIELD": "1", **dict(s.split("=", 1) for s in settings)}
+    begun = time.monotonic()
     try:
-        shown = stacking.run(["env", "-C", folder, *command], variables, timeout=limit)
+        code, out, err = stacking.finish(["env", "-C", folder, *command], variables, timeout=limit)
     except Failed:
-        return False
-    return re.search("no errors", shown, re.IGNORECASE) is not None
+        code, out, err = None, "", ""
+    good = code in (0, 7) and re.search("no errors", out, re.IGNORECASE) is not None
+    what = "late" if code is None else "good" if good else "bad"
+    print(f"== {'with Laconic' if settings else 'alone'}: {' '.join([*environment, name, *arguments])}, {ranks} ranks: {what}, "
+          f"status {code}, {time.monotonic() - begun:.1f} s", file=log)
+    if not good or "laconic" in err:
+        print("\n".join((out + err).strip()[-4000:].splitlines()[-30:]), file=log)
+    log.flush()
+    return what
 
 
 def name_of(part, test):
-    return " ".join([f"{part}/{test[0]}", str(test[1]), *test[2]])
+    return " ".join([f"{part}/{test[0]}", str(test[1]), *test[2], *test[3]])
 
 
-def run(source, build, flavour, mpicc, settings):
-    """(tests that pass with the settings, those that fail though they pass alone, those that fail alone)."""
+def verdict(flavour, folder, test, settings, log):
+    """What becomes of a test with the settings: "good", "worse" if it only passes alone, else "bad"."""
+    first = attempt(flavour, folder, test, settings, log)
+    if first == "good":
+        return "good"
+    if attempt(flavour, folder, test, [], log) != "good":
+        return "bad"
+    # Some depend on who comes first, others on how busy the machine is.
+    second = attempt(flavour, folder, test, settings, log, PATIENCE if first == "late" else 1)
+    return "good" if second == "good" else "worse"
+
+
+def results_of(path):
+    """What an earlier run found, by name."""
+    if not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as lines:
+        return {name: what for what, name in (line.rstrip("\n").split(" ", 1) for line in lines)}
+
+
+def run(source, build, flavour, mpicc, settings, only="", resume=False):
+    """By what became of them ("good", "worse", "bad"), the names of the tests that match `only`. `resume`: those with a
+    result of an earlier run are not run again."""
     if shutil.which("make") is None:
         raise Failed("make is missing")
     source = prepare(source, build, mpicc)
-    good, worse, bad = 0, [], []
-    for part in folders_of(source, build):
-        folder = os.path.join(build, part)
-        for test in tests_of(source, build, part):
-            if not os.path.exists(os.path.join(folder, test[0])):
-                continue
-            if passes(flavour, folder, test, settings):
-                good += 1
-                continue
-            if not passes(flavour, folder, test, []):
-                bad.append(name_of(part, test))
-            elif passes(flavour, folder, test, settings):  # a test that depends on who comes first
-                good += 1
-            else:
-                worse.append(name_of(part, test))
-    return good, worse, bad
+    found = {"good": [], "worse": [], "bad": []}
+    path = os.path.join(build, "results.txt")
+    known = results_of(path)
+    if not resume and not only:
+        known = {}
+        open(path, "w", encoding="utf-8").close()
+    with open(os.path.join(build, "results.log"), "a", encoding="utf-8") as log, open(path, "a", encoding="utf-8") as results:
+        for part in folders_of(source, build):
+            folder = os.path.join(build, part)
+            for test in tests_of(source, build, part):
+                name = name_of(part, test)
+                if not os.path.exists(os.path.join(folder, test[0])) or not re.search(only, name):
+                    continue
+                what = known.get(name) if resume else None
+                if what is None:
+                    what = verdict(flavour, folder, test, settings, log)
+                    print(what, name, file=results, flush=True)
+                found[what].append(name)
+    return found

@@ -4,7 +4,8 @@
 //   LACONIC_MODE     auto, compressed, plain: whether calls compress; auto
 //   LACONIC_CACHE    folder for what was measured of links and codec, or off; unset: the user's cache folder
 //   LACONIC_VERIFY   1: also run the exact operation and report the achieved error; 0
-//   LACONIC_TIMEOUT  seconds after which a rank stops waiting for the others, with an error; 0 waits for ever; 60
+//   LACONIC_TIMEOUT  seconds after which a rank stops waiting for the others, with an error; 0 waits for ever; 60,
+//                    but for ever in MPI's drop-in library: MPI itself waits, too
 //   LACONIC_SIMD     auto, scalar, portable, avx2, avx512, avx512x: which kernels to use (same bytes); auto
 //   LACONIC_LOG      off, error, warning, info, debug, each to standard error or, with ",file:PATH", appended
 //                    to a file; "file:PATH" alone means info; off

@@ -1,18 +1,38 @@
 #include "preload/mpi/group.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <utility>
 
 #include "core/error.h"
 #include "preload/mpi/runtime.h"
 #include "transport/mpi/mpi.h"
+#include "transport/timeout.h"
 
 namespace laconic::preload {
 namespace {
 
 constexpr unsigned longest_interval = 1023;
+
+/// All ranks of the program, and nothing but communicators are made of it. Each with a tag of its own.
+MPI_Comm meeting_place = MPI_COMM_NULL;
+int first_meeting = 0, meetings = 1;  ///< this rank's tags
+
+int next_meeting() {
+  static std::atomic<unsigned> used{0};
+  return first_meeting +
+         static_cast<int>(used.fetch_add(1, std::memory_order_relaxed) % static_cast<unsigned>(meetings));
+}
+
+/// A program's rank may well come minutes after the others, and MPI waits for it: so does Laconic, unless told
+/// otherwise.
+double patience() {
+  const char* const given = std::getenv("LACONIC_TIMEOUT");
+  return given != nullptr && *given != '\0' ? default_timeout() : 0;
+}
 
 std::string name_of_rank_0(MPI_Comm comm) {
   char name[MPI_MAX_OBJECT_NAME + 1] = "";
@@ -73,7 +93,7 @@ void Asking::learned(bool served) {
   left_ = interval_;
 }
 
-Line::Line(MPI_Comm mpi) : mpi_(mpi), name_(name_of_rank_0(mpi)), comm_(make_mpi_transport(mpi)) {}
+Line::Line(MPI_Comm mpi) : mpi_(mpi), name_(name_of_rank_0(mpi)), comm_(make_mpi_transport(mpi, patience())) {}
 
 bool Line::passes_over(const Call& call) { return !asking_[static_cast<std::size_t>(call.collective)].is_due(); }
 
@@ -86,8 +106,13 @@ std::optional<Shape> Line::agree(const Call& call) {
 }
 
 BackgroundLine::BackgroundLine(MPI_Comm mpi) {
-  if (PMPI_Comm_idup(mpi, &mpi_, &duplication_) != MPI_SUCCESS)
-    throw Error(Code::transport, "MPI_Comm_idup failed: no communicator for non-blocking calls");
+  int rank = 0;
+  PMPI_Comm_rank(mpi, &rank);
+  if (rank == 0) tag_ = next_meeting();
+  if (PMPI_Iallreduce(MPI_IN_PLACE, &tag_, 1, MPI_INT, MPI_MAX, mpi, &arrival_) != MPI_SUCCESS)
+    throw Error(Code::transport, "MPI_Iallreduce failed: no communicator for non-blocking calls");
+  PMPI_Comm_group(mpi, &ranks_);
+  PMPI_Comm_get_errhandler(mpi, &errors_);
   char name[MPI_MAX_OBJECT_NAME + 1] = "";
   int length = 0;
   PMPI_Comm_get_name(mpi, name, &length);
@@ -98,16 +123,22 @@ BackgroundLine::BackgroundLine(MPI_Comm mpi) {
 BackgroundLine::~BackgroundLine() {
   worker_.reset();
   line_.reset();
+  if (arrival_ != MPI_REQUEST_NULL) PMPI_Wait(&arrival_, MPI_STATUS_IGNORE);
   if (mpi_ != MPI_COMM_NULL) PMPI_Comm_free(&mpi_);
+  PMPI_Errhandler_free(&errors_);
+  PMPI_Group_free(&ranks_);
 }
 
 void BackgroundLine::begin() {
   try {
     for (int done = 0; done == 0;) {
-      if (PMPI_Test(&duplication_, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-        throw Error(Code::transport, "MPI_Comm_idup failed");
+      if (PMPI_Test(&arrival_, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+        throw Error(Code::transport, "MPI_Iallreduce failed: no communicator for non-blocking calls");
       if (done == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
+    if (PMPI_Comm_create_group(meeting_place, ranks_, tag_, &mpi_) != MPI_SUCCESS)
+      throw Error(Code::transport, "MPI_Comm_create_group failed: no communicator for non-blocking calls");
+    PMPI_Comm_set_errhandler(mpi_, errors_);
     PMPI_Comm_set_name(mpi_, name_.c_str());
     line_.emplace(mpi_);
   } catch (const std::exception& e) {
@@ -133,5 +164,20 @@ BackgroundLine& Group::background() {
   if (!background_) background_.emplace(comm_);
   return *background_;
 }
+
+void prepare_groups() {
+  int rank = 0, size = 1;
+  PMPI_Comm_dup(MPI_COMM_WORLD, &meeting_place);
+  PMPI_Comm_set_errhandler(meeting_place, MPI_ERRORS_RETURN);
+  PMPI_Comm_rank(meeting_place, &rank);
+  PMPI_Comm_size(meeting_place, &size);
+  int* most = nullptr;
+  int found = 0;
+  PMPI_Comm_get_attr(meeting_place, MPI_TAG_UB, static_cast<void*>(&most), &found);
+  meetings = std::max(1, (found != 0 ? *most : 32767) / size);
+  first_meeting = rank * meetings;
+}
+
+void release_groups() { PMPI_Comm_free(&meeting_place); }
 
 }  // namespace laconic::preload

@@ -72,6 +72,11 @@ class Line {
 
 /// The same for calls that run while the program does something else: over a communicator of their own, on a thread of
 /// their own.
+///
+/// MPI_Comm_idup would be the obvious way to that communicator, but Open MPI carries it out by several non-blocking
+/// collectives over the program's communicator, begun one after the other whenever it gets round to it: those of
+/// another duplication, or the program's own, then meet them in another order on each rank. So only one is made there,
+/// at once, by which the ranks learn that all have come; then they meet in a place where the program is not.
 class BackgroundLine {
  public:
   /// Returns at once; in the order of the other collectives over `mpi`. Throws Error(transport).
@@ -91,8 +96,11 @@ class BackgroundLine {
   void begin();
 
   MPI_Comm mpi_ = MPI_COMM_NULL;
-  MPI_Request duplication_ = MPI_REQUEST_NULL;
-  std::string name_;  ///< of the program's communicator
+  MPI_Group ranks_ = MPI_GROUP_NULL;
+  MPI_Errhandler errors_ = MPI_ERRHANDLER_NULL;  ///< of the program's communicator
+  std::string name_;                             ///< likewise
+  int tag_ = 0;                                  ///< of the meeting
+  MPI_Request arrival_ = MPI_REQUEST_NULL;       ///< until all ranks know it
   std::optional<Line> line_;
   std::string why_none_;
   std::optional<Worker> worker_;
@@ -113,5 +121,9 @@ class Group {
   std::optional<Line> foreground_;
   std::optional<BackgroundLine> background_;
 };
+
+/// Before background lines are made, on all ranks; and when there are none any more.
+void prepare_groups();
+void release_groups();
 
 }  // namespace laconic::preload

@@ -97,6 +97,7 @@ void Runtime::start() noexcept {
     PMPI_Add_error_class(&made->error_class_);
     prepare_datatypes();
     prepare_requests();
+    prepare_groups();
     active_ = made.release();
   } catch (const std::exception& e) {
     warn(e.what());
@@ -109,6 +110,7 @@ void Runtime::stop() noexcept {
   try {
     while (!ending->groups_.empty()) ending->groups_.erase(ending->groups_.begin());
     release_requests();
+    release_groups();
     ending->report();
     release_datatypes();
     PMPI_Comm_free_keyval(&ending->keyval_);

@@ -142,8 +142,12 @@ class MpiTransport final : public Transport {
   MpiTransport(MPI_Comm comm, double timeout, std::vector<int> nodes) : timeout_(timeout), nodes_(std::move(nodes)) {
     PMPI_Comm_rank(comm, &rank_);
     PMPI_Comm_size(comm, &size_);
-    const int code = PMPI_Comm_dup(comm, &comm_);
-    if (code != MPI_SUCCESS) fail(rank_, "MPI_Comm_dup", code);
+    // No duplicate: that would have the attributes, and call what the program has for copying them.
+    MPI_Group ranks = MPI_GROUP_NULL;
+    PMPI_Comm_group(comm, &ranks);
+    const int code = PMPI_Comm_create(comm, ranks, &comm_);
+    PMPI_Group_free(&ranks);
+    if (code != MPI_SUCCESS) fail(rank_, "MPI_Comm_create", code);
     PMPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     if (nodes_.empty()) nodes_ = find_nodes(comm_, rank_, size_);
     name_ = library_name();
