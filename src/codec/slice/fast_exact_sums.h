@@ -222,28 +222,54 @@ struct FastExactSums {
     return static_cast<std::size_t>(end - to);
   }
 
+  /// The sum so far, the term to be added to it, and room for their exceptions.
+  struct Room {
+    Open sum;
+    Open next;
+    ExactSums* spare;
+    Room() {
+      auto* const exact = static_cast<ExactSums*>(sum_scratch(3 * sizeof(ExactSums)));
+      sum.exact = exact;
+      next.exact = exact + 1;
+      spare = exact + 2;
+    }
+  };
+  static bool supported(const Params& p, const Params& px) { return !p.wide && !p.shape.exact_only && !px.wide; }
+
   /// x, which may be null, and then the terms, one after another. Returns 0 for all that it cannot do, or that is not
   /// valid.
   static std::size_t sum(const Params& p, const Params* px, const void* x, std::span<const Term> terms, int count,
                          std::uint8_t* to, std::size_t capacity) {
-    if (p.wide || p.shape.exact_only || (px != nullptr && px->wide)) return 0;
-    auto* const room = static_cast<ExactSums*>(sum_scratch(3 * sizeof(ExactSums)));
-    Open sum;
-    Open next;
-    sum.exact = room;
-    next.exact = room + 1;
-    ExactSums* spare = room + 2;
+    if (!supported(p, px != nullptr ? *px : p)) return 0;
+    Room room;
     if (x != nullptr) {
       alignas(64) std::uint8_t padded[chunk_values * 8];
       const void* all = repeat_last(x, count, px->shape.element_bytes, padded);
-      open_elements(*px, static_cast<const std::uint8_t*>(all), count, sum);
+      open_elements(*px, static_cast<const std::uint8_t*>(all), count, room.sum);
     }
+    return add_terms(p, room, x != nullptr, terms, count, to, capacity);
+  }
+
+  /// The same for elements of a whole chunk that have been quantised: q without bias, held; exceptions of one value.
+  static std::size_t sum(const Params& p, const Params& px, const Integers& q, const Fill& fill, const Term& term,
+                         std::uint8_t* to, std::size_t capacity) {
+    if (!supported(p, px)) return 0;
+    Room room;
+    room.sum.q = q;
+    room.sum.exact->clear();
+    for (std::uint32_t m = fill.blocks; m != 0; m &= m - 1)
+      put_fill(px, fill.value, __builtin_ctz(m), fill.marks[__builtin_ctz(m)], *room.sum.exact);
+    return add_terms(p, room, true, {&term, 1}, chunk_values, to, capacity);
+  }
+
+  static std::size_t add_terms(const Params& p, Room& room, bool local, std::span<const Term> terms, int count,
+                               std::uint8_t* to, std::size_t capacity) {
     for (std::size_t i = 0; i < terms.size(); ++i) {
       const Params& pt = *terms[i].params;
-      const bool only = x == nullptr && i == 0;
-      if (pt.wide || !open(pt, terms[i].bytes, count, only ? sum : next)) return 0;
-      if (!only && !add(sum, x != nullptr && i == 0, next, p.grid.step, count, spare)) return 0;
+      const bool only = !local && i == 0;
+      if (pt.wide || !open(pt, terms[i].bytes, count, only ? room.sum : room.next)) return 0;
+      if (!only && !add(room.sum, local && i == 0, room.next, p.grid.step, count, room.spare)) return 0;
     }
-    return write(sum, to, capacity);
+    return write(room.sum, to, capacity);
   }
 };

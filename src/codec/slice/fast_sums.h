@@ -379,10 +379,13 @@ struct FastSums : FastCodec<V> {
       const std::size_t n = add_local_planes(p, px, q, fill, base, pb, c, choice, to, rare);
       if (n != 0) return n;
     }
-    if ((fill.blocks | c.fill_blocks) != 0) return exact();
+    for (std::int32_t& v : q.q) v = wrap_sub(v, biased);
+    if ((fill.blocks | c.fill_blocks) != 0) {
+      const std::size_t n = FastExactSums<V>::sum(p, px, q, fill, {&pb, b}, to, capacity);
+      return n != 0 ? n : rare();
+    }
     Integers other;
     unpack(c, other);
-    for (std::int32_t& v : q.q) v = wrap_sub(v, biased);
     return add_integers(p, q, other, &choice, count, to, rare);
   }
 
