@@ -8,10 +8,12 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <span>
 #include <sstream>
+#include <string>
 #include <vector>
 
 #include "collective/cost_cache.h"
@@ -203,9 +205,22 @@ T agree_on_worst(const std::string& what, Transport& transport, const std::strin
   };
   const auto found = allgather_value(transport, mine);
   if (std::ranges::all_of(found, [](const Found& f) { return f.valid != 0; })) return worst_of(found);
-  mine = {measure(), 1};
+  mine = {};
+  std::exception_ptr failure;
+  try {
+    mine = {measure(), 1};
+  } catch (const Error&) {
+    throw;  // other ranks do not answer
+  } catch (...) {
+    failure = std::current_exception();  // which they must hear of
+  }
+  const auto measured = allgather_value(transport, mine);
+  if (failure) std::rethrow_exception(failure);
+  const auto without = std::ranges::find_if(measured, [](const Found& f) { return f.valid == 0; });
+  if (without != measured.end())
+    throw Error(Code::transport, "rank " + std::to_string(without - measured.begin()) + " could not measure its speed");
   cache.write(what, mine.costs);
-  return worst_of(allgather_value(transport, mine));
+  return worst_of(measured);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <locale>
 #include <sstream>
 #include <system_error>
 #include <thread>
@@ -55,6 +56,7 @@ bool CostCache::read_numbers(const std::string& what, std::span<double> numbers)
   const auto written = fs::last_write_time(file, error);
   if (error || fs::file_time_type::clock::now() - written > fresh) return false;
   std::ifstream in(file);
+  in.imbue(std::locale::classic());
   std::string line;
   if (!std::getline(in, line) || line != title) return false;
   for (double& number : numbers) in >> number;
@@ -72,6 +74,7 @@ void CostCache::write_numbers(const std::string& what, std::span<const double> n
   name << file.string() << '.' << ::getpid() << '.' << std::this_thread::get_id() << ".part";
   const fs::path temporary = name.str();
   std::ofstream out(temporary);
+  out.imbue(std::locale::classic());
   out << title << '\n';
   for (const double number : numbers) out << number << ' ';
   out << '\n';

@@ -205,7 +205,7 @@ std::optional<Report> PlainWay::if_cheaper(const Agreement& agreed) {
 Costs PlainWay::calibrate(CodecKind kind) {
   try {
     return comm_.routing().calibrate(kind, comm_.transport(), comm_.memory());
-  } catch (const Error&) {  // messages may be under way
+  } catch (...) {  // messages may be under way
     comm_.mark_unusable();
     throw;
   }

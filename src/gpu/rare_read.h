@@ -267,7 +267,6 @@ LACONIC_GPU_FN bool find_exact(const Warp& w, Pieces& in, const ChunkShape& shap
                : b.extra == Extra::listed ? ExactSource::listed
                : b.extra == Extra::terms  ? ExactSource::terms
                                           : ExactSource::fill;
-    if (!b.lossless() && p.stored == 0) b.exact_bytes = 0;
   });
   std::uint32_t total = 0;
   const PerLane<std::uint32_t> below = w.sum_below<std::uint32_t>([&](int l) { return blocks[l].exact_bytes; }, total);

@@ -28,7 +28,7 @@ inline std::int64_t of_any_length(Random& random) {
 /// Numbers that sums have rules of their own for, and others.
 inline double special(Random& random) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  switch (below(random, 8)) {
+  switch (below(random, 9)) {
     case 0:
       return -0.0;
     case 1:
@@ -43,6 +43,8 @@ inline double special(Random& random) {
       return 1e30;
     case 6:
       return std::numeric_limits<double>::denorm_min();
+    case 7:
+      return chance(random, 50) ? std::numeric_limits<double>::max() : -0x1.0000000000003p+1022;
     default:
       return std::bit_cast<double>(random.bits());
   }
@@ -268,7 +270,9 @@ class ChunkWriter {
   void put_entries() {
     for (const Block& b : blocks_)
       if (b.code == slice::code_extended)
-        put(slice::Entry{b.w, b.d, b.extra, static_cast<std::uint32_t>(b.exact.size() / 4)}.pack());
+        put(slice::Entry{b.w, b.d, b.extra,
+                         static_cast<std::uint32_t>(b.exact.size() / 4) + (chance(random_, 1) ? 5 : 0)}
+                .pack());
   }
 
   /// Dense planes, masks and bytes.

@@ -28,11 +28,10 @@ namespace {
 
 using slice::ChunkBytes;
 using slice::Kernels;
+using slice::largest_chunk;
 using slice::Params;
 using slice::Predictor;
 using slice::Target;
-
-constexpr std::size_t largest_chunk = std::size_t{4} * 65535;  // what the table of a frame can say
 
 /// Memory with a page behind it that must not be touched.
 class Guarded {

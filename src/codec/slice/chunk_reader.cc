@@ -240,7 +240,7 @@ class ChunkReader {
     }
     // A chain starts at its base: so a chunk is constant exactly when all its residuals are zero.
     if (b == 0 && word_.predictor != Predictor::none && q[0] != base_) return false;
-    return marks == 0 || read_marked(b, k, marks);
+    return marks == 0 ? k.exact_bytes == 0 : read_marked(b, k, marks);
   }
   /// No value beyond the count is marked.
   bool read_marked(int b, const Block& k, std::uint64_t marks) {

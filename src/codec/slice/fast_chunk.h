@@ -304,14 +304,15 @@ Parse read_entries(const Params& p, Predictor predictor, const std::uint8_t* cod
   return Parse::ok;
 }
 
-/// Where the blocks' exact parts lie, the first at `begin`. Returns the bytes of all.
-inline std::size_t place_parts(const std::uint8_t* begin, ExactParts& exact) {
-  const std::uint8_t* at = begin;
-  for (int b = 0; b < chunk_blocks; ++b) {
+/// Finds the blocks' exact parts between `at` and `end`. False: they are not just what is there.
+inline bool place_parts(const std::uint8_t* at, const std::uint8_t* end, ExactParts& exact) {
+  for (std::uint32_t m = exact.whole | exact.listed; m != 0; m &= m - 1) {
+    const int b = __builtin_ctz(m);
+    if (static_cast<std::size_t>(end - at) < exact.bytes[b]) return false;
     exact.at[b] = at;
-    if (((exact.whole | exact.listed) >> b & 1) != 0) at += exact.bytes[b];
+    at += exact.bytes[b];
   }
-  return static_cast<std::size_t>(at - begin);
+  return at == end;
 }
 
 /// Finds a chunk's sections. Blocks with exact parts are rare, unless `exact` is there to take them.
@@ -361,12 +362,13 @@ Parse parse(const Params& p, ChunkBytes in, ParsedAs<I>& c, ExactParts* exact = 
   const std::size_t fixed = static_cast<std::size_t>(at - in.data) + 8 * dense + sparse;
   if (fixed > in.size) return Parse::corrupt;
   c.in = {at, at + 8 * dense, at + 8 * dense + sparse};
-  std::size_t size = pad4(fixed + V::count_bits(c.in.masks, sparse));
+  const std::size_t size = pad4(fixed + V::count_bits(c.in.masks, sparse));
   bool chain = word.predictor != Predictor::none;
-  if (exact != nullptr) {
-    size += place_parts(in.data + size, *exact);
+  if (exact == nullptr) {
+    if (size != in.size) return Parse::corrupt;
+  } else {
+    if (size > in.size || !place_parts(in.data + size, end, *exact)) return Parse::corrupt;
     chain = chain && (exact->whole & 1) == 0;
   }
-  if (size != in.size) return Parse::corrupt;
   return !chain || starts_at_base(c) ? Parse::ok : Parse::corrupt;
 }

@@ -263,7 +263,10 @@ struct FastExact {
       marks[b] = 0;
       if (__builtin_expect(bit(parts.whole, b), 0)) {
         marks[b] = ~std::uint64_t{0};
-        if (parts.extra[b] == Extra::raw) continue;
+        if (parts.extra[b] == Extra::raw) {
+          std::memset(to, 0, block_values * sizeof *to);
+          continue;
+        }
         typename V::template Chain<Predictor::first> own(ordered(parts.at[b], 0, e));
         own.next(in, c.dense[b], c.sparse[b], to);
         continue;

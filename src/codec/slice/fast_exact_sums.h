@@ -166,6 +166,7 @@ struct FastExactSums {
       ExactSums* const old = x.exact;
       x.exact = spare;
       spare = old;
+      if (sizeof(Writer) + x.exact->size() > largest_chunk) return false;
     }
     for (int i = 0; i < chunk_values; ++i) x.q.q[i] = Codec::wrap_add(x.q.q[i], y.q.q[i]);
     hold(x, count);
@@ -207,9 +208,7 @@ struct FastExactSums {
 
   /// Returns 0 where there may be too little room.
   static std::size_t write(Open& x, std::uint8_t* to, std::size_t capacity) {
-    std::size_t parts = 0;
-    for (const ExactSums::Block& b : x.exact->block) parts += b.size();
-    if (sizeof(Writer) + parts > capacity) return 0;
+    if (sizeof(Writer) + x.exact->size() > capacity) return 0;
     if (x.origin == Origin::constant) return write_constant(x.choice.base, to);
     const Fill fill = x.exact->find_fill();
     const std::uint32_t listed = x.exact->blocks & ~fill.blocks;

@@ -30,6 +30,9 @@ inline int grow(double* t, int n, double v) {
   return kept + (v != 0 ? 1 : 0);
 }
 
+/// Whether nothing can overflow where a few such numbers are added.
+inline bool is_moderate(double v) { return __builtin_fabs(v) < 0x1p1000; }
+
 /// A rounded sum and what it lacks, to t. Returns how many terms they are.
 inline int put_pair(double* t, double s, double low) {
   t[0] = low;
@@ -41,12 +44,10 @@ inline int put_pair(double* t, double s, double low) {
 /// x + y to t, which has room for the terms of both. `again`: x is a sum that has not been written and read, which
 /// would have added its terms once more. Returns how many terms they are.
 inline int put_sum(double* t, TermList x, TermList y, bool again) {
-  if (x.n == 1 && y.n == 1) {
+  if (x.n == 1 && y.n == 1 && is_moderate(x.t[0]) && is_moderate(y.t[0])) {
     const double s = x.t[0] + y.t[0];
-    if (__builtin_isfinite(s)) {
-      const double w = s - x.t[0];
-      return put_pair(t, s, (x.t[0] - (s - w)) + (y.t[0] - w));
-    }
+    const double w = s - x.t[0];
+    return put_pair(t, s, (x.t[0] - (s - w)) + (y.t[0] - w));
   }
   int n = 0;
   if (again && !(x.n == 2 && x.t[0] + x.t[1] == x.t[1])) {
@@ -94,9 +95,7 @@ struct ExactSums {
     /// Whether all are one NaN or infinity.
     [[nodiscard]] bool no_number() const { return alike && *count == 1 && !__builtin_isfinite(*terms); }
     /// Whether there is nothing, or one number that sums with grid points cannot overflow.
-    [[nodiscard]] bool one_number() const {
-      return marks == 0 || (alike && *count == 1 && __builtin_fabs(*terms) < 0x1p1000);
-    }
+    [[nodiscard]] bool one_number() const { return marks == 0 || (alike && *count == 1 && is_moderate(*terms)); }
     [[nodiscard]] bool all_are(std::uint64_t value) const {
       const double* t = terms;
       for (int k = 0; k < (alike ? 1 : exceptions()); t += count[k++])
@@ -290,6 +289,13 @@ struct ExactSums {
     const int n = low != 0 ? 1 : 0;
     to[n] = p;
     return {to, n + (p != 0 ? 1 : 0)};
+  }
+
+  /// Bytes of all exact parts, if no block is a fill block.
+  [[nodiscard]] std::size_t size() const {
+    std::size_t bytes = 0;
+    for (const Block& b : block) bytes += b.size();
+    return bytes;
   }
 
   /// The fill value: the first that repeats the one before it, else the first that is one term. And its blocks.

@@ -27,6 +27,9 @@ inline constexpr int block_values = 64;
 inline constexpr int chunk_blocks = 32;
 inline constexpr int chunk_values = block_values * chunk_blocks;
 
+/// Bytes of the largest chunk that a frame's table can tell of, in units of 4.
+inline constexpr std::size_t largest_chunk = std::size_t{4} * 65535;
+
 enum class Kind : std::uint32_t {
   coded = 0,
   constant = 1,  ///< every q equals the base: nothing follows

@@ -14,8 +14,6 @@
 namespace laconic::slice {
 namespace {
 
-constexpr std::size_t max_chunk_units = 65535;
-
 /// Arrays from this size on are not found in the caches when they are used next (Params::stream).
 constexpr std::size_t stream_from_bytes = std::size_t{4} << 20;
 
@@ -101,7 +99,7 @@ class Sink {
  private:
   static std::size_t checked(std::size_t chunk, std::size_t n) {
     if (n == chunk_corrupt) throw_corrupt(chunk);
-    if (n == chunk_too_large || n / 4 > max_chunk_units)
+    if (n == chunk_too_large || n > largest_chunk)
       throw Error(Code::too_small, "out: the exact sums of chunk " + std::to_string(chunk) +
                                        " need more room than a frame has (values of absurdly different size)");
     return n;
@@ -168,7 +166,7 @@ std::size_t sum_chunk_share(DType dtype) {
   if (!is_float(dtype)) return chunk_capacity(static_cast<int>(element));
   return 1024 + chunk_values * ((element == 8 ? 9 : 5) + 17);
 }
-constexpr std::size_t sum_chunk_limit = 4 * max_chunk_units;
+constexpr std::size_t sum_chunk_limit = largest_chunk;
 
 /// One thread's way through the chunks of a sum.
 class ChunkAdder {

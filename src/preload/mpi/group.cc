@@ -5,7 +5,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "preload/mpi/runtime.h"
@@ -25,6 +27,22 @@ int next_meeting() {
   static std::atomic<unsigned> used{0};
   return first_meeting +
          static_cast<int>(used.fetch_add(1, std::memory_order_relaxed) % static_cast<unsigned>(meetings));
+}
+
+/// The ranks of `mpi`, which may come from a session, as a part of those that meet.
+MPI_Group at_meeting_place(MPI_Comm mpi) {
+  MPI_Group its = MPI_GROUP_NULL, all = MPI_GROUP_NULL, found = MPI_GROUP_NULL;
+  int size = 0;
+  PMPI_Comm_size(mpi, &size);
+  PMPI_Comm_group(mpi, &its);
+  PMPI_Comm_group(meeting_place, &all);
+  std::vector<int> ranks(static_cast<std::size_t>(size)), there(ranks.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  PMPI_Group_translate_ranks(its, size, ranks.data(), all, there.data());
+  PMPI_Group_incl(all, size, there.data(), &found);
+  PMPI_Group_free(&its);
+  PMPI_Group_free(&all);
+  return found;
 }
 
 /// A program's rank may well come minutes after the others, and MPI waits for it: so does Laconic, unless told
@@ -111,7 +129,7 @@ BackgroundLine::BackgroundLine(MPI_Comm mpi) {
   if (rank == 0) tag_ = next_meeting();
   if (PMPI_Iallreduce(MPI_IN_PLACE, &tag_, 1, MPI_INT, MPI_MAX, mpi, &arrival_) != MPI_SUCCESS)
     throw Error(Code::transport, "MPI_Iallreduce failed: no communicator for non-blocking calls");
-  PMPI_Comm_group(mpi, &ranks_);
+  ranks_ = at_meeting_place(mpi);
   PMPI_Comm_get_errhandler(mpi, &errors_);
   char name[MPI_MAX_OBJECT_NAME + 1] = "";
   int length = 0;
