@@ -99,7 +99,7 @@ class Sink {
  private:
   static std::size_t checked(std::size_t chunk, std::size_t n) {
     if (n == chunk_corrupt) throw_corrupt(chunk);
-    if (n == chunk_too_large || n > largest_chunk)
+    if (n > largest_chunk)  // chunk_too_large, too
       throw Error(Code::too_small, "out: the exact sums of chunk " + std::to_string(chunk) +
                                        " need more room than a frame has (values of absurdly different size)");
     return n;
