@@ -37,6 +37,40 @@ struct Fill {
   std::uint64_t marks[chunk_blocks];
 };
 
+/// An element of e bytes, by its bits.
+inline std::uint64_t element_at(const std::uint8_t* x, int i, int e) {
+  const std::uint8_t* at = x + static_cast<std::ptrdiff_t>(i) * e;
+  if (e == 4) return load<std::uint32_t>(at);
+  return e == 8 ? load<std::uint64_t>(at) : load<std::uint16_t>(at);
+}
+inline void put_element(std::uint8_t* y, int i, int e, std::uint64_t bits) {
+  std::uint8_t* at = y + static_cast<std::ptrdiff_t>(i) * e;
+  if (e == 4) {
+    store(at, static_cast<std::uint32_t>(bits));
+  } else if (e == 8) {
+    store(at, bits);
+  } else {
+    store(at, static_cast<std::uint16_t>(bits));
+  }
+}
+
+/// Calls f(position) for every mark of block b.
+template <class F>
+void each_mark(std::uint64_t marks, int b, F f) {
+  for (; marks != 0; marks &= marks - 1) f(64 * b + __builtin_ctzll(marks));
+}
+
+/// Positions of block b that a chunk of so many elements does not have.
+inline std::uint64_t behind(int count, int b) {
+  const int n = count - 64 * b;
+  return n >= 64 ? 0 : n <= 0 ? ~std::uint64_t{0} : ~std::uint64_t{0} << n;
+}
+
+/// A fill value as a number.
+inline double fill_as_double(const Params& p, std::uint64_t bits) {
+  return p.shape.sum ? __builtin_bit_cast(double, bits) : element_value(p.grid.dtype, bits);
+}
+
 /// Row c has bit c set: the OR of rows is a set of codes, without a chain of dependent look-ups.
 struct CodeSets {
   alignas(32) std::uint64_t row[256][4];

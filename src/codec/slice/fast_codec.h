@@ -93,18 +93,13 @@ struct FastCodec {
     return true;
   }
 
-  static std::uint64_t element(const void* x, int i, int bytes) {
-    std::uint64_t v = 0;
-    std::memcpy(&v, static_cast<const std::uint8_t*>(x) + static_cast<std::ptrdiff_t>(i) * bytes,
-                static_cast<std::size_t>(bytes));
-    return v;
-  }
-
   static bool find_fill(const Params& p, const void* x, Fill& fill) {
     bool any = false;
     for (int b = 0; b < chunk_blocks; ++b) {
       if (fill.marks[b] == 0) continue;
-      if (!any) fill.value = element(x, 64 * b + __builtin_ctzll(fill.marks[b]), p.shape.element_bytes);
+      if (!any)
+        fill.value = element_at(static_cast<const std::uint8_t*>(x), 64 * b + __builtin_ctzll(fill.marks[b]),
+                                p.shape.element_bytes);
       any = true;
       fill.blocks |= 1U << b;
     }

@@ -2,40 +2,10 @@
 // many, in a block that is lossless or raw as a whole; and sums that have exact sums in their place. Encoding and
 // decoding, on 32-bit integers, written once over a vector policy V. Included by fast_codec.h.
 
-/// An element of e bytes.
-inline std::uint64_t element_at(const std::uint8_t* x, int i, int e) {
-  const std::uint8_t* at = x + static_cast<std::ptrdiff_t>(i) * e;
-  if (e == 4) return load<std::uint32_t>(at);
-  return e == 8 ? load<std::uint64_t>(at) : load<std::uint16_t>(at);
-}
-inline void put_element(std::uint8_t* y, int i, int e, std::uint64_t bits) {
-  std::uint8_t* at = y + static_cast<std::ptrdiff_t>(i) * e;
-  if (e == 4) {
-    store(at, static_cast<std::uint32_t>(bits));
-  } else if (e == 8) {
-    store(at, bits);
-  } else {
-    store(at, static_cast<std::uint16_t>(bits));
-  }
-}
-
-/// Calls f(position) for every mark of block b.
-template <class F>
-void each_mark(std::uint64_t marks, int b, F f) {
-  for (; marks != 0; marks &= marks - 1) f(64 * b + __builtin_ctzll(marks));
-}
-
-/// Positions of block b that a chunk of so many elements does not have.
-inline std::uint64_t behind(int count, int b) {
-  const int n = count - 64 * b;
-  return n >= 64 ? 0 : n <= 0 ? ~std::uint64_t{0} : ~std::uint64_t{0} << n;
-}
-
 template <class V>
 struct FastExact {
   using Codec = FastCodec<V>;
   using Marks = std::uint64_t[chunk_blocks];
-  static bool bit(std::uint32_t blocks, int b) { return (blocks >> b & 1) != 0; }
 
   /// 64 integers, with room before them for the one that a chain starts from.
   struct alignas(64) OneBlock {
@@ -163,7 +133,7 @@ struct FastExact {
                          std::uint32_t whole, Writer& w, ExactOut& exact) {
     Out out = w.out;
     for (int b = 0; b < chunk_blocks; ++b) {
-      if (bit(whole, b)) {
+      if (Codec::bit(whole, b)) {
         put_whole(x, b, e, out, w, exact);
         continue;
       }
@@ -171,7 +141,7 @@ struct FastExact {
       w.put_code(b, s);
       if (fill.marks[b] == 0) continue;
       V::put_plane(out, mark_plane(fill.marks[b]));
-      if (bit(fill.blocks, b)) continue;
+      if (Codec::bit(fill.blocks, b)) continue;
       const std::uint8_t* begin = exact.end;
       each_mark(fill.marks[b], b, [&](int i) {
         put_element(exact.end, 0, e, element_at(x, i, e));
@@ -187,7 +157,7 @@ struct FastExact {
   static bool only_fill(const Fill& fill, int count) {
     for (int b = 0; b < chunk_blocks; ++b) {
       if ((fill.marks[b] | behind(count, b)) != ~std::uint64_t{0}) return false;
-      if (fill.marks[b] != 0 && !bit(fill.blocks, b)) return false;
+      if (fill.marks[b] != 0 && !Codec::bit(fill.blocks, b)) return false;
     }
     return true;
   }
@@ -246,9 +216,9 @@ struct FastExact {
                          Marks& marks) {
     with_predictor(c.choice.predictor, [&](auto k) { get_blocks<k.value>(c, parts, p.shape.element_bytes, q, marks); });
     for (int b = 0; b < chunk_blocks; ++b) {
-      if (bit(parts.whole, b)) {
+      if (Codec::bit(parts.whole, b)) {
         marks[b] &= ~behind(count, b);
-      } else if ((marks[b] & behind(count, b)) != 0 || (bit(parts.listed, b) && !fits(p, parts, b, marks[b]))) {
+      } else if ((marks[b] & behind(count, b)) != 0 || (Codec::bit(parts.listed, b) && !fits(p, parts, b, marks[b]))) {
         return false;
       }
     }
@@ -261,7 +231,7 @@ struct FastExact {
     for (int b = 0; b < chunk_blocks; ++b) {
       std::int32_t* to = q.q + 64 * b;
       marks[b] = 0;
-      if (__builtin_expect(bit(parts.whole, b), 0)) {
+      if (__builtin_expect(Codec::bit(parts.whole, b), 0)) {
         marks[b] = ~std::uint64_t{0};
         if (parts.extra[b] == Extra::raw) {
           std::memset(to, 0, block_values * sizeof *to);
@@ -272,7 +242,7 @@ struct FastExact {
         continue;
       }
       chain.next(in, c.dense[b], c.sparse[b], to);
-      if (bit(c.fill_blocks | parts.listed, b)) marks[b] = marks_of(V::get_plane(in));
+      if (Codec::bit(c.fill_blocks | parts.listed, b)) marks[b] = marks_of(V::get_plane(in));
     }
   }
 

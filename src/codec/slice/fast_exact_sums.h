@@ -5,11 +5,13 @@
 #include "codec/slice/fast_terms.h"
 
 template <class V>
+struct FastSums;
+
+template <class V>
 struct FastExactSums {
   using Codec = FastCodec<V>;
   using Exact = FastExact<V>;
   using Given = Choice<std::int32_t>;
-  static bool bit(std::uint32_t blocks, int b) { return (blocks >> b & 1) != 0; }
 
   /// A chunk in the open.
   struct Open {
@@ -18,7 +20,7 @@ struct FastExactSums {
     bool partial = false;  ///< a sum already
     Origin origin = Origin::elements;
     Given choice{};  ///< where it was, or would be, coded; of a constant just the base
-    [[nodiscard]] std::uint64_t marks(int b) const { return exact->block[b].marks; }
+    [[nodiscard]] std::uint64_t marks(int b) const { return exact->at(b).marks; }
   };
 
   // ------------------------------------------------------------------------------------------- operands
@@ -63,7 +65,7 @@ struct FastExactSums {
     if (marks == 0) return;
     to.begin(b, marks, true);
     ExactSums::Next at = to.next;
-    at.put(p.shape.sum ? __builtin_bit_cast(double, value) : element_value(p.grid.dtype, value));
+    at.put(fill_as_double(p, value));
     to.end(b, at);
   }
 
@@ -95,11 +97,19 @@ struct FastExactSums {
     std::uint64_t exceptions[chunk_blocks];
     Exact::quantise(p, elements, again, exceptions);
     for (int b = 0; b < chunk_blocks; ++b) {
-      if (bit(c.fill_blocks, b)) put_fill(p, c.fill_value, b, marks[b], *o.exact);
-      if (!bit(parts.whole | parts.listed, b)) continue;
+      if (Codec::bit(c.fill_blocks, b)) put_fill(p, c.fill_value, b, marks[b], *o.exact);
+      if (!Codec::bit(parts.whole | parts.listed, b)) continue;
       each_mark(marks[b] & ~exceptions[b], b, [&](int i) { o.q.q[i] = again.q[i]; });
       if ((marks[b] & exceptions[b]) != 0) put_elements(p, elements, b, marks[b] & exceptions[b], *o.exact);
     }
+  }
+
+  /// An operand without exceptions.
+  static void open_plain(const Parsed& c, Open& o) {
+    o.exact->clear();
+    o.choice = c.choice;
+    o.origin = c.kind == Kind::constant ? Origin::constant : Origin::coded;
+    FastSums<V>::unpack(c, o.q);
   }
 
   /// Any operand. False: only the reference knows.
@@ -114,20 +124,20 @@ struct FastExactSums {
     ExactParts parts;
     if (parse<V>(p, in, c, &parts) != Parse::ok) return false;
     if (c.fill_blocks != 0 && !p.shape.sum && is_on_grid(p, c.fill_value)) return false;
-    o.exact->clear();
-    o.choice = c.choice;
-    o.origin = c.kind == Kind::constant ? Origin::constant : c.kind == Kind::fill ? Origin::elements : Origin::coded;
-    if (c.kind != Kind::coded) {
-      V::broadcast(c.kind == Kind::constant ? c.choice.base : 0, o.q.q);
-      for (int b = 0; b < chunk_blocks && c.kind == Kind::fill; ++b)
-        put_fill(p, c.fill_value, b, ~behind(count, b), *o.exact);
+    if (c.kind == Kind::fill) {
+      o.exact->clear();
+      o.origin = Origin::elements;
+      V::broadcast(0, o.q.q);
+      for (int b = 0; b < chunk_blocks; ++b) put_fill(p, c.fill_value, b, ~behind(count, b), *o.exact);
       return true;
     }
     if (c.fill_blocks == 0 && parts.whole == 0 && parts.listed == 0) {
-      Fill none;
-      Codec::get_blocks(c, typename Codec::ToMemory{o.q.q}, none);
+      open_plain(c, o);
       return true;
     }
+    o.exact->clear();
+    o.choice = c.choice;
+    o.origin = Origin::coded;
     std::uint64_t marks[chunk_blocks];
     if (!Exact::get_blocks(p, c, parts, count, o.q, marks)) return false;
     if (!p.shape.sum) {
@@ -135,8 +145,8 @@ struct FastExactSums {
       return true;
     }
     for (int b = 0; b < chunk_blocks; ++b) {
-      if (bit(c.fill_blocks, b)) put_fill(p, c.fill_value, b, marks[b], *o.exact);
-      if (bit(parts.listed, b) && !put_terms(parts, b, marks[b], *o.exact)) return false;
+      if (Codec::bit(c.fill_blocks, b)) put_fill(p, c.fill_value, b, marks[b], *o.exact);
+      if (Codec::bit(parts.listed, b) && !put_terms(parts, b, marks[b], *o.exact)) return false;
     }
     return true;
   }
@@ -157,6 +167,12 @@ struct FastExactSums {
     return true;
   }
 
+  /// `given`: null, or what the operands say, with the base that `none` would have.
+  static Given choice_of_sum(Integers& q, const Given* given) {
+    if (given == nullptr) return Codec::choose(q, 0);
+    return {given->predictor, given->predictor == Predictor::none ? given->base : q.q[0]};
+  }
+
   /// x += y; `spare` becomes x's exceptions, and the other way around. False: too many terms.
   static bool add(Open& x, bool local, const Open& y, double step, int count, ExactSums*& spare) {
     Given given;
@@ -172,13 +188,8 @@ struct FastExactSums {
     hold(x, count);
     x.partial = true;
     x.origin = origin_of(x, count);
-    if (x.origin == Origin::constant) {
-      x.choice = {Predictor::none, x.q.q[0]};
-    } else if (!said) {
-      x.choice = Codec::choose(x.q, 0);
-    } else {
-      x.choice = {given.predictor, given.predictor == Predictor::none ? given.base : x.q.q[0]};
-    }
+    x.choice =
+        x.origin == Origin::constant ? Given{Predictor::none, x.q.q[0]} : choice_of_sum(x.q, said ? &given : nullptr);
     return true;
   }
 
@@ -196,10 +207,10 @@ struct FastExactSums {
     for (int b = 0; b < chunk_blocks; ++b) {
       const Split s = V::put(out, V::template residual<P>(x.q.q + 64 * b, x.choice.base));
       w.put_code(b, s);
-      const ExactSums::Block& k = x.exact->block[b];
+      const ExactSums::Block& k = x.exact->at(b);
       if (k.marks == 0) continue;
       V::put_plane(out, mark_plane(k.marks));
-      if (bit(fill.blocks, b)) continue;
+      if (Codec::bit(fill.blocks, b)) continue;
       if (s.w > max_code_width) --w.entry_count;
       w.put_entry(b, {s.w, s.d, Extra::terms, static_cast<std::uint32_t>(k.size() / 4)});
     }
@@ -207,9 +218,11 @@ struct FastExactSums {
   }
 
   /// Returns 0 where there may be too little room.
-  static std::size_t write(Open& x, std::uint8_t* to, std::size_t capacity) {
+  static std::size_t write(const Params& p, Open& x, int count, std::uint8_t* to, std::size_t capacity) {
     if (sizeof(Writer) + x.exact->size() > capacity) return 0;
     if (x.origin == Origin::constant) return write_constant(x.choice.base, to);
+    if (x.exact->blocks == 0)
+      return FastSums<V>::write_integers(p, x.q, x.choice, x.choice.base, count, to, [] { return std::size_t{0}; });
     const Fill fill = x.exact->find_fill();
     const std::uint32_t listed = x.exact->blocks & ~fill.blocks;
     if (x.origin == Origin::elements) return Codec::write_fill(fill, 8, to);
@@ -249,26 +262,30 @@ struct FastExactSums {
     return add_terms(p, room, x != nullptr, terms, count, to, capacity);
   }
 
-  /// The same for elements of a whole chunk that have been quantised: q without bias, held; exceptions of one value.
-  static std::size_t sum(const Params& p, const Params& px, const Integers& q, const Fill& fill, const Term& term,
-                         std::uint8_t* to, std::size_t capacity) {
-    if (!supported(p, px)) return 0;
-    Room room;
-    room.sum.q = q;
-    room.sum.exact->clear();
+  /// Elements of a whole chunk that have been quantised: room.sum has their integers, without bias, held, and these
+  /// are their exceptions. To be followed by add_terms() or add_each().
+  static void open_quantised(const Params& px, const Fill& fill, Open& o) {
+    o.exact->clear();
     for (std::uint32_t m = fill.blocks; m != 0; m &= m - 1)
-      put_fill(px, fill.value, __builtin_ctz(m), fill.marks[__builtin_ctz(m)], *room.sum.exact);
-    return add_terms(p, room, true, {&term, 1}, chunk_values, to, capacity);
+      put_fill(px, fill.value, __builtin_ctz(m), fill.marks[__builtin_ctz(m)], *o.exact);
   }
 
   static std::size_t add_terms(const Params& p, Room& room, bool local, std::span<const Term> terms, int count,
                                std::uint8_t* to, std::size_t capacity) {
-    for (std::size_t i = 0; i < terms.size(); ++i) {
-      const Params& pt = *terms[i].params;
+    return add_each(p, room, local, static_cast<int>(terms.size()), count, to, capacity, [&](int i, Open& o) {
+      const Term& t = terms[static_cast<std::size_t>(i)];
+      return !t.params->wide && open(*t.params, t.bytes, count, o);
+    });
+  }
+  /// n terms, that open_term(i, where) opens.
+  template <class OpenTerm>
+  static std::size_t add_each(const Params& p, Room& room, bool local, int n, int count, std::uint8_t* to,
+                              std::size_t capacity, OpenTerm open_term) {
+    for (int i = 0; i < n; ++i) {
       const bool only = !local && i == 0;
-      if (pt.wide || !open(pt, terms[i].bytes, count, only ? room.sum : room.next)) return 0;
+      if (!open_term(i, only ? room.sum : room.next)) return 0;
       if (!only && !add(room.sum, local && i == 0, room.next, p.grid.step, count, room.spare)) return 0;
     }
-    return write(room.sum, to, capacity);
+    return write(p, room.sum, count, to, capacity);
   }
 };

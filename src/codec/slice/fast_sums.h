@@ -37,9 +37,6 @@ struct FastSums : FastCodec<V> {
     sum = __builtin_bit_cast(std::uint64_t, s);
     return true;
   }
-  static double fill_as_double(const Params& p, std::uint64_t bits) {
-    return p.shape.sum ? __builtin_bit_cast(double, bits) : element_value(p.grid.dtype, bits);
-  }
 
   static std::size_t finish_sum(const Params& p, Writer& w, Choice<std::int32_t> choice, const Fill& fill,
                                 std::uint8_t* to) {
@@ -104,14 +101,9 @@ struct FastSums : FastCodec<V> {
     for (int i = 0; i < chunk_values; ++i) x.q[i] = wrap_add(x.q[i], y.q[i]);
     for (int i = count; i < chunk_values; ++i) x.q[i] = x.q[i - 1];
     if (V::constant(x.q)) return write_constant(x.q[0], to);
-    const Choice<std::int32_t> choice = choice_of_sum(x, given);
+    const Choice<std::int32_t> choice = FastExactSums<V>::choice_of_sum(x, given);
     return write_integers(p, x, choice, choice.base, count, to, rare);
   }
-  static Choice<std::int32_t> choice_of_sum(Integers& q, const Choice<std::int32_t>* given) {
-    if (given == nullptr) return choose(q, 0);
-    return {given->predictor, given->predictor == Predictor::none ? given->base : q.q[0]};
-  }
-
   /// In a sum marked values must repeat the one before. Operands that an encoder wrote see to that. With `first`,
   /// residuals under marks are 0 then, and so is that of the first value behind marks at the start.
   struct Held {
@@ -381,7 +373,11 @@ struct FastSums : FastCodec<V> {
     }
     for (std::int32_t& v : q.q) v = wrap_sub(v, biased);
     if ((fill.blocks | c.fill_blocks) != 0) {
-      const std::size_t n = FastExactSums<V>::sum(p, px, q, fill, {&pb, b}, to, capacity);
+      typename FastExactSums<V>::Room room;
+      room.sum.q = q;
+      FastExactSums<V>::open_quantised(px, fill, room.sum);
+      const Term term[] = {{&pb, b}};
+      const std::size_t n = FastExactSums<V>::add_terms(p, room, true, term, count, to, capacity);
       return n != 0 ? n : rare();
     }
     Integers other;

@@ -66,11 +66,11 @@ struct ExactSums {
   static constexpr int most = 255;  ///< terms of one
   static constexpr int slot = 8;    ///< terms that one usually has no more of
   struct Block {
-    std::uint64_t marks;
-    bool alike;
-    const std::uint8_t* count;
-    const double* terms;
-    int all;  ///< terms stored
+    std::uint64_t marks = 0;
+    bool alike = false;
+    const std::uint8_t* count = nullptr;
+    const double* terms = nullptr;
+    int all = 0;  ///< terms stored
     [[nodiscard]] int exceptions() const { return __builtin_popcountll(marks); }
     /// Bytes of the exact part.
     [[nodiscard]] std::size_t size() const {
@@ -103,8 +103,8 @@ struct ExactSums {
       return true;
     }
   };
-  Block block[chunk_blocks];
-  std::uint32_t blocks;  ///< that have any
+  Block block[chunk_blocks];  ///< of `blocks`
+  std::uint32_t blocks;       ///< that have any
   std::uint8_t counts[chunk_values + 64];
   double terms[room + 64];
 
@@ -132,7 +132,10 @@ struct ExactSums {
   void clear() {
     blocks = 0;
     next = {counts, terms};
-    for (Block& b : block) b = {0, false, counts, terms, 0};
+  }
+  [[nodiscard]] const Block& at(int b) const {
+    static constexpr Block none{};
+    return (blocks >> b & 1) != 0 ? block[b] : none;
   }
   void begin(int b, std::uint64_t marks, bool alike) {
     block[b] = {marks, alike, next.count, next.term, 0};
@@ -167,8 +170,8 @@ struct ExactSums {
     clear();
     for (std::uint32_t m = x.blocks | y.blocks; m != 0; m &= m - 1) {
       const int b = __builtin_ctz(m);
-      const Block& bx = x.block[b];
-      const Block& by = y.block[b];
+      const Block& bx = x.at(b);
+      const Block& by = y.at(b);
       const bool absorbed = absorb(bx, by);
       const bool alike = absorbed || (bx.alike && by.alike && bx.marks == by.marks);
       begin(b, bx.marks | by.marks, alike);
@@ -182,7 +185,7 @@ struct ExactSums {
         if (!has_room(at.term, tx.n + ty.n)) return false;
         at.take(put_sum(at.term, tx, ty, again));
       } else if (!sum_numbers(at, bx, qx + 64 * b, by, qy + 64 * b, step) &&
-                 !sum_each(at, bx, qx + 64 * b, again, by, qy + 64 * b, step)) {
+                 !sum_each(at, Pairs(bx, qx + 64 * b, by, qy + 64 * b, step), again)) {
         return false;
       }
       end(b, at);
@@ -195,25 +198,49 @@ struct ExactSums {
     return (x.marks != 0 ? x : y).no_number();
   }
 
+  /// What two operands have at the marks of either, position after position.
+  class Pairs {
+   public:
+    Pairs(const Block& bx, const std::int32_t* qx, const Block& by, const std::int32_t* qy, double step)
+        : left_(bx.marks | by.marks), x_{bx.marks, Cursor(bx), qx}, y_{by.marks, Cursor(by), qy}, step_(step) {}
+    /// False: no more.
+    bool next() {
+      if (left_ == 0) return false;
+      const int i = __builtin_ctzll(left_);
+      left_ &= left_ - 1;
+      x_in = (x_.marks >> i & 1) != 0;
+      x = x_.at(i, step_);
+      y = y_.at(i, step_);
+      return true;
+    }
+    TermList x{}, y{};
+    bool x_in = false;  ///< x is an exception
+
+   private:
+    struct Side {
+      std::uint64_t marks;
+      Cursor exceptions;
+      const std::int32_t* q;
+      double grid_point[2] = {};
+      TermList at(int i, double step) {
+        return (marks >> i & 1) != 0 ? exceptions.next() : product(q[i], step, grid_point);
+      }
+    };
+    std::uint64_t left_;
+    Side x_, y_;
+    double step_;
+  };
+
   /// One after another; but each to a place that does not depend on how many terms those before have.
-  [[nodiscard]] bool sum_each(Next& next_one, const Block& bx, const std::int32_t* qx, bool again, const Block& by,
-                              const std::int32_t* qy, double step) const {
+  [[nodiscard]] bool sum_each(Next& next_one, Pairs pairs, bool again) const {
     Next at = next_one;
-    Cursor cx(bx);
-    Cursor cy(by);
+    const Pairs all = pairs;
     alignas(64) double slots[block_values][slot];
     std::uint8_t counts_of[block_values];
     int k = 0;
-    for (std::uint64_t m = bx.marks | by.marks; m != 0; m &= m - 1) {
-      const int i = __builtin_ctzll(m);
-      double product_x[2];
-      double product_y[2];
-      const bool in_x = (bx.marks >> i & 1) != 0;
-      const TermList x = in_x ? cx.next() : product(qx[i], step, product_x);
-      const TermList y = (by.marks >> i & 1) != 0 ? cy.next() : product(qy[i], step, product_y);
-      if (x.n + y.n > slot) return sum_long(next_one, bx, qx, again, by, qy, step);
-      counts_of[k] = static_cast<std::uint8_t>(put_sum(slots[k], x, y, again && in_x));
-      ++k;
+    for (; pairs.next(); ++k) {
+      if (pairs.x.n + pairs.y.n > slot) return sum_long(next_one, all, again);
+      counts_of[k] = static_cast<std::uint8_t>(put_sum(slots[k], pairs.x, pairs.y, again && pairs.x_in));
     }
     for (int i = 0; i < k; ++i) {
       if (!has_room(at.term, slot)) return false;
@@ -223,19 +250,10 @@ struct ExactSums {
     return true;
   }
   /// The same for any number of terms.
-  __attribute__((noinline)) bool sum_long(Next& at, const Block& bx, const std::int32_t* qx, bool again,
-                                          const Block& by, const std::int32_t* qy, double step) const {
-    Cursor cx(bx);
-    Cursor cy(by);
-    for (std::uint64_t m = bx.marks | by.marks; m != 0; m &= m - 1) {
-      const int i = __builtin_ctzll(m);
-      double product_x[2];
-      double product_y[2];
-      const bool in_x = (bx.marks >> i & 1) != 0;
-      const TermList x = in_x ? cx.next() : product(qx[i], step, product_x);
-      const TermList y = (by.marks >> i & 1) != 0 ? cy.next() : product(qy[i], step, product_y);
-      if (!has_room(at.term, x.n + y.n)) return false;
-      at.take(put_sum(at.term, x, y, again && in_x));
+  __attribute__((noinline)) bool sum_long(Next& at, Pairs pairs, bool again) const {
+    while (pairs.next()) {
+      if (!has_room(at.term, pairs.x.n + pairs.y.n)) return false;
+      at.take(put_sum(at.term, pairs.x, pairs.y, again && pairs.x_in));
     }
     return true;
   }
@@ -294,7 +312,7 @@ struct ExactSums {
   /// Bytes of all exact parts, if no block is a fill block.
   [[nodiscard]] std::size_t size() const {
     std::size_t bytes = 0;
-    for (const Block& b : block) bytes += b.size();
+    for (std::uint32_t m = blocks; m != 0; m &= m - 1) bytes += block[__builtin_ctz(m)].size();
     return bytes;
   }
 
