@@ -209,10 +209,11 @@ T agree_on_worst(const std::string& what, Transport& transport, const std::strin
   std::exception_ptr failure;
   try {
     mine = {measure(), 1};
-  } catch (const Error&) {
-    throw;  // other ranks do not answer
+  } catch (const Error& e) {
+    if (e.code() == Code::transport) throw;  // the others would not hear of it
+    failure = std::current_exception();
   } catch (...) {
-    failure = std::current_exception();  // which they must hear of
+    failure = std::current_exception();
   }
   const auto measured = allgather_value(transport, mine);
   if (failure) std::rethrow_exception(failure);

@@ -56,7 +56,7 @@ struct Config {
   std::string policy;  ///< path; empty: none
   std::string report;  ///< "summary" or a path; empty: none
   Switch nonblocking = Switch::automatic;
-  double timeout_seconds = 60;
+  std::optional<double> timeout_seconds;  ///< where it was said
   Simd simd = Simd::automatic;
   LogLevel log_level = LogLevel::off;
   std::string log_path;  ///< empty: standard error

@@ -34,7 +34,7 @@ PunctualNaps::PunctualNaps() : slack_(0) {}
 PunctualNaps::~PunctualNaps() = default;
 #endif
 
-double default_timeout() { return config().timeout_seconds; }
+double default_timeout() { return config().timeout_seconds.value_or(60); }
 
 // Beyond a century the clock's own arithmetic would overflow; nobody waits that long.
 Deadline::Deadline(double seconds) : finite_(seconds > 0 && seconds < 3e9), at_(std::chrono::steady_clock::now()) {

@@ -32,7 +32,7 @@ TEST(Config, NothingSetChangesNothing) {
   EXPECT_FALSE(c.bound.has_value());
   EXPECT_EQ(c.threads, 1);
   EXPECT_FALSE(c.verify);
-  EXPECT_EQ(c.timeout_seconds, 60);
+  EXPECT_EQ(c.timeout_seconds, std::nullopt);
   EXPECT_EQ(c.simd, Simd::automatic);
   EXPECT_EQ(c.log_level, LogLevel::off);
   EXPECT_TRUE(c.log_path.empty());
@@ -107,7 +107,7 @@ TEST(Config, FromTheRealEnvironment) {
   ASSERT_EQ(setenv("LACONIC_TIMEOUT", "7", 1), 0);
   EXPECT_EQ(Config::from_environment().timeout_seconds, 7);
   ASSERT_EQ(unsetenv("LACONIC_TIMEOUT"), 0);
-  EXPECT_EQ(Config::from_environment().timeout_seconds, 60);
+  EXPECT_EQ(Config::from_environment().timeout_seconds, std::nullopt);
 }
 
 }  // namespace

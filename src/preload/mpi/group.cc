@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <exception>
 #include <numeric>
 #include <utility>
 #include <vector>
 
+#include "core/config.h"
 #include "core/error.h"
 #include "preload/mpi/runtime.h"
 #include "transport/mpi/mpi.h"
-#include "transport/timeout.h"
 
 namespace laconic::preload {
 namespace {
@@ -47,10 +46,7 @@ MPI_Group at_meeting_place(MPI_Comm mpi) {
 
 /// A program's rank may well come minutes after the others, and MPI waits for it: so does Laconic, unless told
 /// otherwise.
-double patience() {
-  const char* const given = std::getenv("LACONIC_TIMEOUT");
-  return given != nullptr && *given != '\0' ? default_timeout() : 0;
-}
+double patience() { return config().timeout_seconds.value_or(0); }
 
 std::string name_of_rank_0(MPI_Comm comm) {
   char name[MPI_MAX_OBJECT_NAME + 1] = "";

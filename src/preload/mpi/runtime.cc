@@ -79,9 +79,8 @@ void Runtime::start() noexcept {
       wishes = std::string("a mistake: ") + e.what();
       if (world_rank() == 0) warn(std::string(e.what()) + "; everything is left to MPI");
     }
-    const double timeout = made && made->config_.timeout_seconds > 0
-                               ? std::min(made->config_.timeout_seconds, longest_presence_wait)
-                               : longest_presence_wait;
+    const double given = made ? made->config_.timeout_seconds.value_or(0) : 0;
+    const double timeout = given > 0 ? std::min(given, longest_presence_wait) : longest_presence_wait;
     const Presence presence = agree_on_presence(wishes, timeout);
     if (!presence.agreed) {
       if (!presence.why_not.empty()) warn(presence.why_not + "; everything is left to MPI");
