@@ -233,10 +233,21 @@ void Call::verify(const Agreement& agreed, Verification::Blocks blocks, Verifica
   verification_.emplace(std::move(blocks), ulps, options_.threads, std::move(exactly), comm_.memory());
 }
 
+const Budget& Call::budget_within(const Range& range) {
+  if (budget_ && budget_range_.min == range.min && budget_range_.max == range.max) return *budget_;
+  const Proposal& p = proposal_;
+  budget_range_ = range;
+  budget_ = p.op == Op::none ? budget_movement(p.dtype, p.bound, range)
+                             : budget_reduction(p.op, p.dtype, p.bound, comm_.size(), range);
+  return *budget_;
+}
+
 Budget Call::decide_movement(DType dtype, const Agreement& agreed) {
   const bool reopens = framework() == Framework::point_to_point;
-  Budget budget = budget_movement(*find_codec(options_.codec), reopens ? std::max(comm_.size() - 1, 1) : 1, dtype,
-                                  options_.bound, agreed.range);
+  Budget budget = framework() == Framework::on_grid
+                      ? budget_within(agreed.range)
+                      : budget_movement(*find_codec(options_.codec), reopens ? std::max(comm_.size() - 1, 1) : 1, dtype,
+                                        options_.bound, agreed.range);
   budget.reopens = reopens;
   note(budget);
   return budget;
@@ -251,7 +262,7 @@ Budget Call::decide(Op op, ConstArray operand, const Agreement& agreed) {
     note(budget);
     return budget;
   }
-  Budget budget = budget_reduction(op, operand.dtype, options_.bound, comm_.size(), agreed.range);
+  Budget budget = budget_within(agreed.range);
   if (budget.route == Route::on_grid && budget.outliers_beyond != 0) {
     Outliers mine;
     {

@@ -61,6 +61,8 @@ class Call {
   /// written.
   void verify(const Agreement& agreed, Verification::Blocks blocks, Verification::Exactly exactly);
 
+  /// The budget on the grid of operands of this range: of all ranks together, or of this one before they have agreed.
+  [[nodiscard]] const Budget& budget_within(const Range& range);
   /// The budget of a reduction, agreed by all: where there are values beyond the grid, one more small exchange tells
   /// how many. Puts the decision into the report.
   Budget decide(Op op, ConstArray operand, const Agreement& agreed);
@@ -98,6 +100,8 @@ class Call {
   Report report_;
   bool confirm_ = true;
   History* history_ = nullptr;
+  std::optional<Budget> budget_;  ///< within budget_range_: several ask for the same one
+  Range budget_range_;
   std::optional<Verification> verification_;
   std::chrono::steady_clock::time_point start_;
 };

@@ -142,17 +142,14 @@ void PlainWay::propose(ConstArray operand) {
 }
 
 bool PlainWay::may_pay() const {
-  const auto costs = comm_.routing().costs(codec_kind(call_.proposal().range));
+  const Grid& grid = call_.budget_within(call_.proposal().range).grid;
+  const auto costs = comm_.routing().costs(codec_kind_of(grid, operands()));
   if (!costs) return true;  // nobody knows yet
   const Estimates e = estimates(*costs, 1);
   return e.compressed_at_best <= e.plain_model;
 }
 
-CodecKind PlainWay::codec_kind(const Range& range) const {
-  const Proposal& p = call_.proposal();
-  if (p.op == Op::none) return codec_kind_of(budget_movement(p.dtype, p.bound, range).grid, 1);
-  return codec_kind_of(budget_reduction(p.op, p.dtype, p.bound, comm_.size(), range).grid, comm_.size());
-}
+int PlainWay::operands() const { return call_.proposal().op == Op::none ? 1 : comm_.size(); }
 
 Estimates PlainWay::estimates(const Costs& costs, double fraction) const {
   Estimates e;
@@ -167,7 +164,7 @@ Estimates PlainWay::estimates(const Costs& costs, double fraction) const {
 bool PlainWay::keeps_promise(const Agreement& agreed) {
   const Proposal& p = call_.proposal();
   if (p.op == Op::none || !is_float(p.dtype)) return true;
-  const Budget budget = budget_reduction(p.op, p.dtype, p.bound, comm_.size(), agreed.range);
+  const Budget& budget = call_.budget_within(agreed.range);
   if (budget.route != Route::on_grid || rounding_of(p, comm_.size(), agreed.range) > budget.result_bound) return false;
   call_.report().result_bound = budget.result_bound;
   return true;
@@ -190,7 +187,7 @@ std::optional<Report> PlainWay::if_cheaper(const Agreement& agreed) {
     if (history_ != nullptr) history_->forbid_plain();
     return std::nullopt;
   }
-  const Costs costs = calibrate(codec_kind(agreed.range));
+  const Costs costs = calibrate(codec_kind_of(call_.budget_within(agreed.range).grid, operands()));
   workload_.threads = agreed.threads;
   Estimates e = estimates(costs, agreed.fraction);
   e.plain_measured = agreed.plain_seconds;

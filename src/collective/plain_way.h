@@ -87,8 +87,8 @@ class PlainWay {
   /// Whether compression could pay if the data were as smooth as can be.
   [[nodiscard]] bool may_pay() const;
   [[nodiscard]] Estimates estimates(const Costs& costs, double fraction) const;
-  /// For operands of this range.
-  [[nodiscard]] CodecKind codec_kind(const Range& range) const;
+  /// As many are summed on a grid.
+  [[nodiscard]] int operands() const;
   Costs calibrate(CodecKind kind);
   [[nodiscard]] Report run();
 
