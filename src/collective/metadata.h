@@ -37,6 +37,7 @@ struct Proposal {
   Framework framework = Framework::automatic;
   Mode mode = Mode::automatic;
   double fraction = 0;                   ///< of the bytes that a sample of the operand leaves; 0: no sample
+  double sampled_within = 0;             ///< the absolute bound of that sample; 0: lossless
   double plain_seconds = 0;              ///< measured by this rank before, see routing.h; 0: not
   double compressed_seconds = 0;         ///< the same
   int threads = 1;                       ///< of the codec on this rank
@@ -55,7 +56,8 @@ struct Agreement {
   std::vector<std::uint64_t> counts;  ///< per rank
   std::uint64_t layout = 0;           ///< the root's
   Range range{};                      ///< of all operands
-  double fraction = 1;                ///< mean over those who have taken a sample
+  double fraction = 1;                ///< mean over those who have taken a sample, within about the agreed bound if any
+  bool sampled = false;               ///< within about the bound that the range of all operands gives
   double plain_seconds = 0;           ///< of the rank that came last, so that nobody's waiting counts; where ranks may
                                       ///< leave before others have come (rooted calls, scans): the slowest rank's
   double compressed_seconds = 0;      ///< of the rank that came last
@@ -88,6 +90,9 @@ void agree_on_shares(Communicator& comm, const Agreement& agreed, Collective col
 
 /// Every rank's row of counts (size() entries each), one after the other.
 std::vector<std::uint64_t> exchange_rows(Communicator& comm, std::span<const std::size_t> row, Report& report);
+
+/// The mean over the ranks that have a sample (Proposal::fraction); `none` where nobody has.
+double mean_fraction(Communicator& comm, double mine, double none, Report& report);
 
 /// Adds up what the ranks found.
 AllOutliers sum_outliers(Communicator& comm, const Outliers& mine, Report& report);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cmath>
 #include <numeric>
 #include <sstream>
 
@@ -131,22 +132,47 @@ void PlainWay::propose(ConstArray operand) {
     p.plain_seconds = history_->plain.seconds();
     p.compressed_seconds = history_->compressed.seconds();
   }
-  if (operand.count == 0 || !may_pay()) return;
-  const Timed clock(call_.report().stats.codec_seconds);
-  const double whole =
-      is_float(p.dtype) && p.bound.kind != BoundKind::lossless ? p.bound.absolute_for(p.range.width()) : 0;
-  const bool shared = p.op == Op::sum && p.bound.scope == BoundScope::result;
+  operand_ = operand;
+  const Range range = expected_range();
+  if (operand.count == 0 || !may_pay(range)) return;
   call_.check([&] {  // a device may fail
-    p.fraction = sample_fraction(comm_.memory(), operand, shared ? whole / comm_.size() : whole, p.range.max_abs());
+    p.fraction = sample(range);
+    p.sampled_within = absolute_bound(p.dtype, p.bound, range);
   });
 }
 
-bool PlainWay::may_pay() const {
-  const Grid& grid = call_.budget_within(call_.proposal().range).grid;
-  const auto costs = comm_.routing().costs(codec_kind_of(grid, operands()));
+Range PlainWay::expected_range() const {
+  Range range = call_.proposal().range;
+  if (history_ == nullptr || history_->widening == 1) return range;
+  const double more = range.width() * (history_->widening - 1) / 2;
+  range.min -= more;
+  range.max += more;
+  return range;
+}
+
+bool PlainWay::may_pay(const Range& range) {
+  const auto costs = comm_.routing().costs(codec_kind_of(call_.budget_within(range).grid, operands()));
   if (!costs) return true;  // nobody knows yet
   const Estimates e = estimates(*costs, 1);
   return e.compressed_at_best <= e.plain_model;
+}
+
+double PlainWay::sample(const Range& range) {
+  const Proposal& p = call_.proposal();
+  const Timed clock(call_.report().stats.codec_seconds);
+  const double whole = absolute_bound(p.dtype, p.bound, range);
+  const bool shared = p.op == Op::sum && p.bound.scope == BoundScope::result;
+  return sample_fraction(comm_.memory(), operand_, shared ? whole / comm_.size() : whole, range.max_abs());
+}
+
+double PlainWay::sample_together(const Agreement& agreed) {
+  double mine = 0;
+  try {
+    if (operand_.count != 0) mine = sample(agreed.range);
+  } catch (const Error& e) {  // the others wait for the exchange; a device that fails will say so again
+    log(LogLevel::warning, std::string("no sample: ") + e.what());
+  }
+  return mean_fraction(comm_, mine, agreed.fraction, call_.report());
 }
 
 int PlainWay::operands() const { return call_.proposal().op == Op::none ? 1 : comm_.size(); }
@@ -190,9 +216,16 @@ std::optional<Report> PlainWay::if_cheaper(const Agreement& agreed) {
   const Costs costs = calibrate(codec_kind_of(call_.budget_within(agreed.range).grid, operands()));
   workload_.threads = agreed.threads;
   Estimates e = estimates(costs, agreed.fraction);
+  // Data that one rank alone could only send as it is may shrink within the bound that the range of all gives.
+  const bool wants_sample = e.compressed_at_best <= e.plain_model && e.plain_model <= e.compressed_model;
+  if (!agreed.sampled && wants_sample) e = estimates(costs, sample_together(agreed));
   e.plain_measured = agreed.plain_seconds;
   e.compressed_measured = agreed.compressed_seconds;
-  if (history_ != nullptr) history_->result_bound = call_.report().result_bound;
+  if (history_ != nullptr) {
+    history_->result_bound = call_.report().result_bound;
+    const double own = call_.proposal().range.width();
+    history_->widening = own > 0 && std::isfinite(own) ? agreed.range.width() / own : 1;
+  }
   const bool plainly = history_ != nullptr ? history_->decide(e) : e.plain_model <= e.compressed_model;
   log_choice(workload_, e, plainly);
   if (history_ != nullptr && agreed.verify) history_->forbid_plain();  // the next call must be heard too

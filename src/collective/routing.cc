@@ -102,6 +102,11 @@ Costs Routing::calibrate(CodecKind kind, Transport& transport, Memory& memory) {
   return {*link_, *codec};
 }
 
+void Routing::set_costs(CodecKind kind, const Costs& costs) {
+  link_ = costs.link;
+  codec_[static_cast<std::size_t>(kind)] = costs.codec;
+}
+
 std::optional<Costs> Routing::costs(CodecKind kind) const {
   const std::optional<CodecSpeed>& codec = codec_[static_cast<std::size_t>(kind)];
   return codec ? std::optional(Costs{*link_, *codec}) : std::nullopt;

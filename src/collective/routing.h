@@ -63,6 +63,7 @@ class History {
  public:
   Measured plain, compressed;  ///< this rank's own
   double result_bound = 0;     ///< of the last agreement
+  double widening = 1;         ///< all operands' range, as a multiple of this rank's, in the last agreement
 
   /// Whether this call goes plainly without being agreed on. The same on all ranks, and counted.
   bool at_once();
@@ -86,6 +87,8 @@ class Routing {
  public:
   /// Collective, the first time for each kind. When all ranks have agreed that they want to know.
   Costs calibrate(CodecKind kind, Transport& transport, Memory& memory);
+  /// In place of a calibration; the same on all ranks.
+  void set_costs(CodecKind kind, const Costs& costs);
   /// Nothing before the first calibrate().
   [[nodiscard]] const std::optional<Link>& link() const { return link_; }
   /// Nothing before calibrate() of this kind.
