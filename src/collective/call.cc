@@ -294,6 +294,16 @@ std::size_t Call::segment_values(const Agreement& agreed, DType dtype, const std
   return whole_chunks(wish);
 }
 
+Schedule Call::faster_schedule(ConstArray operand, const Budget& budget, const Agreement& agreed,
+                               const Choose& choose) {
+  const auto model = model_of_schedules(proposal_.collective, proposal_.op, operand, budget, agreed, comm_);
+  const Schedule expected = choose(model.ring > 0 ? std::optional(model.direct_pays()) : std::nullopt);
+  if (history_ == nullptr || choose(true) == choose(false)) return expected;
+  const bool direct = history_->goes_directly(expected == Schedule::direct, model, agreed.schedule_seconds);
+  by_schedule_ = direct ? &history_->direct : &history_->ring;
+  return choose(direct);
+}
+
 void refuse(Collective collective, Communicator& comm, const Error& why) {
   Call call(collective, comm, {});
   call.check([&] { throw why; });
@@ -312,6 +322,7 @@ Report Call::finish() {
   const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - start_;
   s.other_seconds = std::max(0.0, whole.count() - s.codec_seconds - s.wire_seconds - s.compute_seconds);
   if (history_ != nullptr) history_->compressed.note(whole.count());
+  if (by_schedule_ != nullptr) by_schedule_->note(whole.count());
   if (verification_) verification_->run(name_of(proposal_.collective), comm_, report_);
   comm_.record(report_);
   return report_;

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -87,6 +88,11 @@ class Call {
   /// What this call takes is noted there, if it ends well.
   void watch(History* history) { history_ = history; }
 
+  /// The schedule of a reduction on the grid where nobody chose one: what suits by choice.h, given whether a direct
+  /// exchange pays. Where that matters, it follows from what such calls took, or else from the model.
+  using Choose = std::function<Schedule(std::optional<bool> direct_pays)>;
+  Schedule faster_schedule(ConstArray operand, const Budget& budget, const Agreement& agreed, const Choose& choose);
+
   [[nodiscard]] Proposal& proposal() { return proposal_; }
   [[nodiscard]] Report& report() { return report_; }
   [[nodiscard]] const Options& options() const { return options_; }
@@ -100,7 +106,8 @@ class Call {
   Report report_;
   bool confirm_ = true;
   History* history_ = nullptr;
-  std::optional<Budget> budget_;  ///< within budget_range_: several ask for the same one
+  Measured* by_schedule_ = nullptr;  ///< in the history
+  std::optional<Budget> budget_;     ///< within budget_range_: several ask for the same one
   Range budget_range_;
   std::optional<Verification> verification_;
   std::chrono::steady_clock::time_point start_;

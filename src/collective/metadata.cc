@@ -34,9 +34,10 @@ struct Record {
   double range_min = 0, range_max = 0;
   std::uint64_t range_count = 0, range_non_finite = 0;
   double fraction = 0, sampled_within = 0, plain_seconds = 0, compressed_seconds = 0;
+  double ring_seconds = 0, direct_seconds = 0;
   char text[text_room] = {};
 };
-static_assert(sizeof(Record) == 128 + text_room);
+static_assert(sizeof(Record) == 144 + text_room);
 
 struct Verdict {
   std::int32_t code = 0;
@@ -66,6 +67,8 @@ Record pack(const Proposal& p) {
   r.sampled_within = p.sampled_within;
   r.plain_seconds = p.plain_seconds;
   r.compressed_seconds = p.compressed_seconds;
+  r.ring_seconds = p.schedule_seconds.ring;
+  r.direct_seconds = p.schedule_seconds.direct;
   r.root = p.root;
   r.threads = static_cast<std::uint16_t>(std::clamp(p.threads, 1, 0xffff));
   r.count = p.count;
@@ -230,6 +233,8 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
   if (mine.root >= 0) agreed.layout = all[static_cast<std::size_t>(mine.root)].layout;
   agreed.plain_seconds = extreme_of(all, &Record::plain_seconds, keeps_ranks_together(mine.collective));
   agreed.compressed_seconds = extreme_of(all, &Record::compressed_seconds, true);
+  agreed.schedule_seconds = {extreme_of(all, &Record::ring_seconds, true),
+                             extreme_of(all, &Record::direct_seconds, true)};
   for (const Record& r : all) {
     agreed.counts.push_back(r.count);
     agreed.range = merge(agreed.range, {r.range_min, r.range_max, r.range_count, r.range_non_finite});

@@ -12,6 +12,7 @@
 
 #include "collective/collective.h"
 #include "collective/communicator.h"
+#include "collective/cost.h"
 #include "collective/outliers.h"
 #include "collective/pipeline.h"
 #include "core/bound.h"
@@ -40,6 +41,7 @@ struct Proposal {
   double sampled_within = 0;             ///< the absolute bound of that sample; 0: lossless
   double plain_seconds = 0;              ///< measured by this rank before, see routing.h; 0: not
   double compressed_seconds = 0;         ///< the same
+  ScheduleSeconds schedule_seconds{};    ///< the same, of compressed calls by schedule
   int threads = 1;                       ///< of the codec on this rank
   std::uint64_t segment_values = 0;      ///< wish; 0: none
   Memory::SegmentBytes segment_bytes{};  ///< of the memory of this rank's arrays; powers of two
@@ -61,8 +63,9 @@ struct Agreement {
   double plain_seconds = 0;           ///< of the rank that came last, so that nobody's waiting counts; where ranks may
                                       ///< leave before others have come (rooted calls, scans): the slowest rank's
   double compressed_seconds = 0;      ///< of the rank that came last
-  int threads = 1;                    ///< the fewest of any rank's codec
-  std::uint64_t segment_values = 0;   ///< smallest wish; 0: nobody had one
+  ScheduleSeconds schedule_seconds{};    ///< the same
+  int threads = 1;                       ///< the fewest of any rank's codec
+  std::uint64_t segment_values = 0;      ///< smallest wish; 0: nobody had one
   Memory::SegmentBytes segment_bytes{};  ///< the largest that any rank has
   bool confirm = false;                  ///< somebody wishes it
   bool verify = false;                   ///< somebody wishes it

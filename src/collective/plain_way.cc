@@ -81,6 +81,14 @@ bool is_sound_whole(ConstArray whole, ConstArray own, const Communicator& comm) 
 }
 
 void PlainWay::prepare() {
+  const Options& o = call_.options();
+  const bool free =
+      o.codec == CodecId::slice && o.framework == Framework::automatic && o.schedule == Schedule::automatic;
+  if (!free || comm_.size() == 1) return;
+  if (o.mode == Mode::automatic && plain_.known) {
+    history_ = &comm_.routing().of(kind_of(call_.proposal(), plain_.bytes));
+    call_.watch(history_);
+  }
   if (!offered()) return;
   mode_ = call_.options().mode;
   const Proposal& p = call_.proposal();
@@ -91,19 +99,13 @@ void PlainWay::prepare() {
                .element_bytes = size_of(p.dtype),
                .combining = combining_of(p)};
   call_.proposal().far = plain_.extent > comm_.plain()->most_elements();
-  if (mode_ != Mode::automatic) return;
-  if (!plain_.known) return;
-  history_ = &comm_.routing().of(kind_of(p, plain_.bytes));
-  call_.watch(history_);
 }
 
 bool PlainWay::offered() const {
   const Options& o = call_.options();
   const Proposal& p = call_.proposal();
   PlainCollectives* const library = comm_.plain();
-  if (o.mode == Mode::compressed || library == nullptr || comm_.size() == 1) return false;
-  if (o.codec != CodecId::slice || o.framework != Framework::automatic || o.schedule != Schedule::automatic)
-    return false;
+  if (o.mode == Mode::compressed || library == nullptr) return false;
   if ((p.collective == Collective::scan || p.collective == Collective::exscan) && !library->has_scan()) return false;
   if (p.op != Op::none && !library->reduces(p.dtype, plain_op(p.op))) return false;
   if (plain_.known && plain_.elements > library->most_elements()) return false;
@@ -127,11 +129,12 @@ std::optional<Report> PlainWay::at_once() {
 
 void PlainWay::propose(ConstArray operand) {
   Proposal& p = call_.proposal();
-  if (mode_ != Mode::automatic || p.refused) return;
   if (history_ != nullptr) {
     p.plain_seconds = history_->plain.seconds();
     p.compressed_seconds = history_->compressed.seconds();
+    p.schedule_seconds = {history_->ring.seconds(), history_->direct.seconds()};
   }
+  if (mode_ != Mode::automatic || p.refused) return;
   operand_ = operand;
   const Range range = expected_range();
   if (operand.count == 0 || !may_pay(range)) return;

@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 #include <stdexcept>
 
 #include "collective/allreduce.h"
 #include "collective/fields.h"
 #include "collective/layout.h"
+#include "collective/reduce_scatter.h"
 #include "collective/reference.h"
 #include "collective/routing.h"
 #include "collective/world.h"
@@ -128,6 +130,40 @@ TEST(Learning, HopelessAndShortCallsExchangeNothingMore) {
     EXPECT_EQ(brief.messages_sent, 1U);
   };
   on_ranks(2, body, slow);
+}
+
+/// Calls of one kind, one after another, of many blocks: which messages they took, and that their results are one.
+void expect_schedules_alike(int ranks, Collective collective) {
+  const std::size_t count = 90000;
+  std::vector<std::vector<double>> operands;
+  for (int r = 0; r < ranks; ++r) operands.push_back(testing_fields::make<double>("smooth", count, r));
+  const auto body = [&](int rank, Communicator& comm) {
+    const auto& mine = operands[static_cast<std::size_t>(rank)];
+    const bool whole = collective == Collective::allreduce;
+    std::vector<double> first(whole ? count : count / static_cast<std::size_t>(ranks)), got(first.size());
+    std::set<std::uint64_t> bytes;
+    for (int i = 0; i < 12; ++i) {
+      std::vector<double>& to = i == 0 ? first : got;
+      const Report report = whole ? allreduce(view(mine), view(to), Op::sum, comm, with("1e-3"))
+                                  : reduce_scatter_block(view(mine), view(to), Op::sum, comm, with("1e-3"));
+      bytes.insert(report.stats.wire_bytes);
+      EXPECT_TRUE(i == 0 || world::same_bytes(first, got)) << "call " << i;
+    }
+    EXPECT_EQ(bytes.size(), 2U) << "both schedules have been tried";
+    if (whole) reference::expect_sum(got, operands, 1e-3);
+  };
+  run_ranks(ranks, [&](Transport& t) {
+    Communicator comm(t);
+    body(t.rank(), comm);
+  });
+}
+
+// Ranks that did not choose alike would wait for each other.
+TEST(Learning, RingAndDirectExchangeAreTriedByAllRanksTogether) {
+  for (const int ranks : {3, 5}) {
+    expect_schedules_alike(ranks, Collective::allreduce);
+    expect_schedules_alike(ranks, Collective::reduce_scatter);
+  }
 }
 
 }  // namespace
