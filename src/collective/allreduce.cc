@@ -7,7 +7,6 @@
 #include "collective/movement.h"
 #include "collective/plain_way.h"
 #include "collective/reduction.h"
-#include "collective/routing.h"
 #include "schedule/direct.h"
 #include "schedule/doubling.h"
 #include "schedule/halving.h"
@@ -18,12 +17,16 @@ namespace laconic {
 namespace {
 
 /// The budget of sums in steps counts on a ring where nobody chose, and has no use for plain elements.
-Schedule schedule_for(Schedule wish, const Budget& budget, const schedule::Nodes& nodes, std::size_t bytes,
-                      std::optional<bool> direct_pays) {
+Schedule schedule_for(ConstArray send, const Agreement& agreed, const Budget& budget, const schedule::Nodes& nodes,
+                      Call& call) {
+  const Schedule wish = call.options().schedule;
   if (budget.route == Route::stepwise) {
     return wish == Schedule::automatic || wish == Schedule::two_level ? Schedule::ring : wish;
   }
-  return wish == Schedule::automatic ? choose_allreduce(nodes, bytes, direct_pays) : wish;
+  if (wish != Schedule::automatic) return wish;
+  return call.faster_schedule(send, budget, agreed, [&](std::optional<bool> direct_pays) {
+    return choose_allreduce(nodes, send.bytes(), direct_pays);
+  });
 }
 
 /// One block where everything goes in every step, else at least one for each rank.
@@ -42,8 +45,7 @@ schedule::Program program_for(Schedule schedule, const schedule::Nodes& nodes, i
 std::optional<Failure> on_grid(ConstArray send, MutArray recv, Op op, const Agreement& agreed, const Budget& budget,
                                Communicator& comm, Call& call) {
   const schedule::Nodes nodes(comm.transport().nodes());
-  const auto direct = model_of_direct(Collective::allreduce, op, send, budget, agreed, comm);
-  const Schedule schedule = schedule_for(call.options().schedule, budget, nodes, send.bytes(), direct);
+  const Schedule schedule = schedule_for(send, agreed, budget, nodes, call);
   const auto program = program_for(schedule, nodes, comm.rank(), send.bytes());
   const auto shares = even_shares(send.count, program.blocks);
   // Slabs make blocks small, so that more of them are under way; that is no reason for smaller messages.

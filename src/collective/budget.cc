@@ -174,6 +174,10 @@ Budget budget_stepwise(const Codec& codec, int encodings, Op op, DType dtype, co
   return b;
 }
 
+double absolute_bound(DType dtype, const Bound& bound, const Range& range) {
+  return whole_of(dtype, bound, range).bound;
+}
+
 Budget exact_instead(const Budget& b, const char* reason) { return lossless(b.grid.dtype, reason); }
 
 }  // namespace laconic

@@ -59,6 +59,9 @@ Budget budget_stepwise(const Codec& codec, int encodings, Op op, DType dtype, co
 /// The budget of the exact route in place of `b`, with the reason.
 Budget exact_instead(const Budget& b, const char* reason);
 
+/// What the bound comes to for data of this range; 0 where every bit is to be kept.
+double absolute_bound(DType dtype, const Bound& bound, const Range& range);
+
 /// Distance from |x| to the next larger value of the type; the least positive value for 0, infinity beyond the type.
 double ulp_of(DType dtype, double x);
 

@@ -233,10 +233,21 @@ void Call::verify(const Agreement& agreed, Verification::Blocks blocks, Verifica
   verification_.emplace(std::move(blocks), ulps, options_.threads, std::move(exactly), comm_.memory());
 }
 
+const Budget& Call::budget_within(const Range& range) {
+  if (budget_ && budget_range_.min == range.min && budget_range_.max == range.max) return *budget_;
+  const Proposal& p = proposal_;
+  budget_range_ = range;
+  budget_ = p.op == Op::none ? budget_movement(p.dtype, p.bound, range)
+                             : budget_reduction(p.op, p.dtype, p.bound, comm_.size(), range);
+  return *budget_;
+}
+
 Budget Call::decide_movement(DType dtype, const Agreement& agreed) {
   const bool reopens = framework() == Framework::point_to_point;
-  Budget budget = budget_movement(*find_codec(options_.codec), reopens ? std::max(comm_.size() - 1, 1) : 1, dtype,
-                                  options_.bound, agreed.range);
+  Budget budget = framework() == Framework::on_grid
+                      ? budget_within(agreed.range)
+                      : budget_movement(*find_codec(options_.codec), reopens ? std::max(comm_.size() - 1, 1) : 1, dtype,
+                                        options_.bound, agreed.range);
   budget.reopens = reopens;
   note(budget);
   return budget;
@@ -251,7 +262,7 @@ Budget Call::decide(Op op, ConstArray operand, const Agreement& agreed) {
     note(budget);
     return budget;
   }
-  Budget budget = budget_reduction(op, operand.dtype, options_.bound, comm_.size(), agreed.range);
+  Budget budget = budget_within(agreed.range);
   if (budget.route == Route::on_grid && budget.outliers_beyond != 0) {
     Outliers mine;
     {
@@ -283,6 +294,16 @@ std::size_t Call::segment_values(const Agreement& agreed, DType dtype, const std
   return whole_chunks(wish);
 }
 
+Schedule Call::faster_schedule(ConstArray operand, const Budget& budget, const Agreement& agreed,
+                               const Choose& choose) {
+  const auto model = model_of_schedules(proposal_.collective, proposal_.op, operand, budget, agreed, comm_);
+  const Schedule expected = choose(model.ring > 0 ? std::optional(model.direct_pays()) : std::nullopt);
+  if (history_ == nullptr || choose(true) == choose(false)) return expected;
+  const bool direct = history_->goes_directly(expected == Schedule::direct, model, agreed.schedule_seconds);
+  by_schedule_ = direct ? &history_->direct : &history_->ring;
+  return choose(direct);
+}
+
 void refuse(Collective collective, Communicator& comm, const Error& why) {
   Call call(collective, comm, {});
   call.check([&] { throw why; });
@@ -301,6 +322,7 @@ Report Call::finish() {
   const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - start_;
   s.other_seconds = std::max(0.0, whole.count() - s.codec_seconds - s.wire_seconds - s.compute_seconds);
   if (history_ != nullptr) history_->compressed.note(whole.count());
+  if (by_schedule_ != nullptr) by_schedule_->note(whole.count());
   if (verification_) verification_->run(name_of(proposal_.collective), comm_, report_);
   comm_.record(report_);
   return report_;

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -61,6 +62,8 @@ class Call {
   /// written.
   void verify(const Agreement& agreed, Verification::Blocks blocks, Verification::Exactly exactly);
 
+  /// The budget on the grid of operands of this range: of all ranks together, or of this one before they have agreed.
+  [[nodiscard]] const Budget& budget_within(const Range& range);
   /// The budget of a reduction, agreed by all: where there are values beyond the grid, one more small exchange tells
   /// how many. Puts the decision into the report.
   Budget decide(Op op, ConstArray operand, const Agreement& agreed);
@@ -85,6 +88,11 @@ class Call {
   /// What this call takes is noted there, if it ends well.
   void watch(History* history) { history_ = history; }
 
+  /// The schedule of a reduction on the grid where nobody chose one: what suits by choice.h, given whether a direct
+  /// exchange pays. Where that matters, it follows from what such calls took, or else from the model.
+  using Choose = std::function<Schedule(std::optional<bool> direct_pays)>;
+  Schedule faster_schedule(ConstArray operand, const Budget& budget, const Agreement& agreed, const Choose& choose);
+
   [[nodiscard]] Proposal& proposal() { return proposal_; }
   [[nodiscard]] Report& report() { return report_; }
   [[nodiscard]] const Options& options() const { return options_; }
@@ -98,6 +106,9 @@ class Call {
   Report report_;
   bool confirm_ = true;
   History* history_ = nullptr;
+  Measured* by_schedule_ = nullptr;  ///< in the history
+  std::optional<Budget> budget_;     ///< within budget_range_: several ask for the same one
+  Range budget_range_;
   std::optional<Verification> verification_;
   std::chrono::steady_clock::time_point start_;
 };

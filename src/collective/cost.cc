@@ -131,7 +131,7 @@ double compressed_seconds(const Workload& w, const Costs& costs, double fraction
   return (2 * exchange_seconds(w.ranks, costs.link)) + seconds_of(t, w, costs, fraction);
 }
 
-bool direct_pays(const Workload& w, const Costs& costs, double fraction) {
+ScheduleSeconds schedule_seconds(const Workload& w, const Costs& costs, double fraction) {
   const double n = w.ranks;
   const bool sums = w.combining != Combining::extremes;
   const double more =
@@ -147,7 +147,7 @@ bool direct_pays(const Workload& w, const Costs& costs, double fraction) {
     direct.add = 1 / n;
     direct.decode += (n - 2) / n;
   }
-  return seconds_of(direct, w, costs, fraction) < seconds_of(ring, w, costs, fraction);
+  return {seconds_of(ring, w, costs, fraction), seconds_of(direct, w, costs, fraction)};
 }
 
 }  // namespace laconic

@@ -78,10 +78,15 @@ double plain_seconds(const Workload& w, const Link& link);
 /// side by side, and the segment that nothing hides.
 double compressed_seconds(const Workload& w, const Costs& costs, double fraction);
 
-/// Whether operands that go straight to who sums them (schedule/direct.h) are faster than partial sums around a ring,
-/// in an allreduce or a reduce_scatter: fewer bits to send (but for extremes, which have no more than operands), more
-/// to encode.
-bool direct_pays(const Workload& w, const Costs& costs, double fraction);
+/// Of the same reduction by one schedule and by the other. 0: not known.
+struct ScheduleSeconds {
+  double ring = 0, direct = 0;
+  [[nodiscard]] bool direct_pays() const { return direct < ring; }
+};
+
+/// Of an allreduce or a reduce_scatter where partial sums go around a ring, and where operands go straight to who sums
+/// them (schedule/direct.h): fewer bits to send (but for extremes, which have no more than operands), more to encode.
+ScheduleSeconds schedule_seconds(const Workload& w, const Costs& costs, double fraction);
 
 /// Seconds of one of the small exchanges around our calls.
 double exchange_seconds(int ranks, const Link& link);

@@ -6,10 +6,12 @@
 #include <cstring>
 #include <span>
 
+#include "collective/budget.h"
+
 namespace laconic {
 namespace {
 
-constexpr std::uint32_t version = 0x3443414cU;  // "LAC4": both ends speak the same record
+constexpr std::uint32_t version = 0x3543414cU;  // "LAC5": both ends speak the same record
 constexpr std::size_t text_room = 144;
 constexpr std::uint8_t flag_confirm = 1;
 constexpr std::uint8_t flag_in_place = 2;
@@ -31,10 +33,11 @@ struct Record {
   std::uint64_t count = 0, total = 0, layout = 0, segment_values = 0;
   double range_min = 0, range_max = 0;
   std::uint64_t range_count = 0, range_non_finite = 0;
-  double fraction = 0, plain_seconds = 0, compressed_seconds = 0;
+  double fraction = 0, sampled_within = 0, plain_seconds = 0, compressed_seconds = 0;
+  double ring_seconds = 0, direct_seconds = 0;
   char text[text_room] = {};
 };
-static_assert(sizeof(Record) == 120 + text_room);
+static_assert(sizeof(Record) == 144 + text_room);
 
 struct Verdict {
   std::int32_t code = 0;
@@ -61,8 +64,11 @@ Record pack(const Proposal& p) {
   r.framework = static_cast<std::uint8_t>(p.framework);
   r.mode = static_cast<std::uint8_t>(p.mode);
   r.fraction = p.fraction;
+  r.sampled_within = p.sampled_within;
   r.plain_seconds = p.plain_seconds;
   r.compressed_seconds = p.compressed_seconds;
+  r.ring_seconds = p.schedule_seconds.ring;
+  r.direct_seconds = p.schedule_seconds.direct;
   r.root = p.root;
   r.threads = static_cast<std::uint16_t>(std::clamp(p.threads, 1, 0xffff));
   r.count = p.count;
@@ -142,6 +148,37 @@ double extreme_of(const std::vector<Record>& all, double Record::*what, bool lea
   return (*it).*what;
 }
 
+/// Mean over the samples.
+class MeanFraction {
+ public:
+  void add(double fraction) {
+    sum_ += fraction;
+    samples_ += fraction > 0 ? 1 : 0;
+  }
+  [[nodiscard]] bool any() const { return samples_ > 0; }
+  [[nodiscard]] double get() const { return sum_ / samples_; }
+
+ private:
+  double sum_ = 0;
+  int samples_ = 0;
+};
+
+// A bit more or less of each element is about what other samples of the same data differ by.
+bool about_the_same(double bound, double other) { return bound <= 2 * other && other <= 2 * bound; }
+
+/// Of samples that each rank has taken within a bound from its own range.
+void agree_on_fraction(Agreement& agreed, const std::vector<Record>& all) {
+  MeanFraction any, fitting;
+  for (const Record& r : all) any.add(r.fraction);
+  if (!any.any()) return;
+  const Record& first = all.front();
+  const double bound = absolute_bound(static_cast<DType>(first.dtype), bound_of(first), agreed.range);
+  for (const Record& r : all)
+    if (about_the_same(r.sampled_within, bound)) fitting.add(r.fraction);
+  agreed.sampled = fitting.any();
+  agreed.fraction = (agreed.sampled ? fitting : any).get();
+}
+
 void require_totals(const std::vector<Record>& all) {
   std::uint64_t sum = 0;
   for (const Record& r : all) sum += r.count;
@@ -196,11 +233,9 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
   if (mine.root >= 0) agreed.layout = all[static_cast<std::size_t>(mine.root)].layout;
   agreed.plain_seconds = extreme_of(all, &Record::plain_seconds, keeps_ranks_together(mine.collective));
   agreed.compressed_seconds = extreme_of(all, &Record::compressed_seconds, true);
-  double fractions = 0;
-  int samples = 0;
+  agreed.schedule_seconds = {extreme_of(all, &Record::ring_seconds, true),
+                             extreme_of(all, &Record::direct_seconds, true)};
   for (const Record& r : all) {
-    fractions += r.fraction;
-    samples += r.fraction > 0 ? 1 : 0;
     agreed.counts.push_back(r.count);
     agreed.range = merge(agreed.range, {r.range_min, r.range_max, r.range_count, r.range_non_finite});
     agreed.confirm = agreed.confirm || (r.flags & flag_confirm) != 0;
@@ -215,7 +250,7 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
     const bool first = agreed.segment_values == 0;
     agreed.segment_values = first ? r.segment_values : std::min(agreed.segment_values, r.segment_values);
   }
-  if (samples > 0) agreed.fraction = fractions / samples;
+  agree_on_fraction(agreed, all);
   return agreed;
 }
 
@@ -240,6 +275,12 @@ void agree_on_shares(Communicator& comm, const Agreement& agreed, Collective col
 std::vector<std::uint64_t> exchange_rows(Communicator& comm, std::span<const std::size_t> row, Report& report) {
   const std::vector<std::uint64_t> mine(row.begin(), row.end());
   return exchange(comm, std::span<const std::uint64_t>(mine), report);
+}
+
+double mean_fraction(Communicator& comm, double mine, double none, Report& report) {
+  MeanFraction mean;
+  for (const double fraction : exchange(comm, mine, report)) mean.add(fraction);
+  return mean.any() ? mean.get() : none;
 }
 
 AllOutliers sum_outliers(Communicator& comm, const Outliers& mine, Report& report) {

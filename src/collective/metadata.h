@@ -12,6 +12,7 @@
 
 #include "collective/collective.h"
 #include "collective/communicator.h"
+#include "collective/cost.h"
 #include "collective/outliers.h"
 #include "collective/pipeline.h"
 #include "core/bound.h"
@@ -37,8 +38,10 @@ struct Proposal {
   Framework framework = Framework::automatic;
   Mode mode = Mode::automatic;
   double fraction = 0;                   ///< of the bytes that a sample of the operand leaves; 0: no sample
+  double sampled_within = 0;             ///< the absolute bound of that sample; 0: lossless
   double plain_seconds = 0;              ///< measured by this rank before, see routing.h; 0: not
   double compressed_seconds = 0;         ///< the same
+  ScheduleSeconds schedule_seconds{};    ///< the same, of compressed calls by schedule
   int threads = 1;                       ///< of the codec on this rank
   std::uint64_t segment_values = 0;      ///< wish; 0: none
   Memory::SegmentBytes segment_bytes{};  ///< of the memory of this rank's arrays; powers of two
@@ -55,12 +58,14 @@ struct Agreement {
   std::vector<std::uint64_t> counts;  ///< per rank
   std::uint64_t layout = 0;           ///< the root's
   Range range{};                      ///< of all operands
-  double fraction = 1;                ///< mean over those who have taken a sample
+  double fraction = 1;                ///< mean over those who have taken a sample, within about the agreed bound if any
+  bool sampled = false;               ///< within about the bound that the range of all operands gives
   double plain_seconds = 0;           ///< of the rank that came last, so that nobody's waiting counts; where ranks may
                                       ///< leave before others have come (rooted calls, scans): the slowest rank's
   double compressed_seconds = 0;      ///< of the rank that came last
-  int threads = 1;                    ///< the fewest of any rank's codec
-  std::uint64_t segment_values = 0;   ///< smallest wish; 0: nobody had one
+  ScheduleSeconds schedule_seconds{};    ///< the same
+  int threads = 1;                       ///< the fewest of any rank's codec
+  std::uint64_t segment_values = 0;      ///< smallest wish; 0: nobody had one
   Memory::SegmentBytes segment_bytes{};  ///< the largest that any rank has
   bool confirm = false;                  ///< somebody wishes it
   bool verify = false;                   ///< somebody wishes it
@@ -88,6 +93,9 @@ void agree_on_shares(Communicator& comm, const Agreement& agreed, Collective col
 
 /// Every rank's row of counts (size() entries each), one after the other.
 std::vector<std::uint64_t> exchange_rows(Communicator& comm, std::span<const std::size_t> row, Report& report);
+
+/// The mean over the ranks that have a sample (Proposal::fraction); `none` where nobody has.
+double mean_fraction(Communicator& comm, double mine, double none, Report& report);
 
 /// Adds up what the ranks found.
 AllOutliers sum_outliers(Communicator& comm, const Outliers& mine, Report& report);

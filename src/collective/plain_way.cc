@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cmath>
 #include <numeric>
 #include <sstream>
 
@@ -80,6 +81,14 @@ bool is_sound_whole(ConstArray whole, ConstArray own, const Communicator& comm) 
 }
 
 void PlainWay::prepare() {
+  const Options& o = call_.options();
+  const bool free =
+      o.codec == CodecId::slice && o.framework == Framework::automatic && o.schedule == Schedule::automatic;
+  if (!free || comm_.size() == 1) return;
+  if (o.mode == Mode::automatic && plain_.known) {
+    history_ = &comm_.routing().of(kind_of(call_.proposal(), plain_.bytes));
+    call_.watch(history_);
+  }
   if (!offered()) return;
   mode_ = call_.options().mode;
   const Proposal& p = call_.proposal();
@@ -90,19 +99,13 @@ void PlainWay::prepare() {
                .element_bytes = size_of(p.dtype),
                .combining = combining_of(p)};
   call_.proposal().far = plain_.extent > comm_.plain()->most_elements();
-  if (mode_ != Mode::automatic) return;
-  if (!plain_.known) return;
-  history_ = &comm_.routing().of(kind_of(p, plain_.bytes));
-  call_.watch(history_);
 }
 
 bool PlainWay::offered() const {
   const Options& o = call_.options();
   const Proposal& p = call_.proposal();
   PlainCollectives* const library = comm_.plain();
-  if (o.mode == Mode::compressed || library == nullptr || comm_.size() == 1) return false;
-  if (o.codec != CodecId::slice || o.framework != Framework::automatic || o.schedule != Schedule::automatic)
-    return false;
+  if (o.mode == Mode::compressed || library == nullptr) return false;
   if ((p.collective == Collective::scan || p.collective == Collective::exscan) && !library->has_scan()) return false;
   if (p.op != Op::none && !library->reduces(p.dtype, plain_op(p.op))) return false;
   if (plain_.known && plain_.elements > library->most_elements()) return false;
@@ -126,33 +129,56 @@ std::optional<Report> PlainWay::at_once() {
 
 void PlainWay::propose(ConstArray operand) {
   Proposal& p = call_.proposal();
-  if (mode_ != Mode::automatic || p.refused) return;
   if (history_ != nullptr) {
     p.plain_seconds = history_->plain.seconds();
     p.compressed_seconds = history_->compressed.seconds();
+    p.schedule_seconds = {history_->ring.seconds(), history_->direct.seconds()};
   }
-  if (operand.count == 0 || !may_pay()) return;
-  const Timed clock(call_.report().stats.codec_seconds);
-  const double whole =
-      is_float(p.dtype) && p.bound.kind != BoundKind::lossless ? p.bound.absolute_for(p.range.width()) : 0;
-  const bool shared = p.op == Op::sum && p.bound.scope == BoundScope::result;
+  if (mode_ != Mode::automatic || p.refused) return;
+  operand_ = operand;
+  const Range range = expected_range();
+  if (operand.count == 0 || !may_pay(range)) return;
   call_.check([&] {  // a device may fail
-    p.fraction = sample_fraction(comm_.memory(), operand, shared ? whole / comm_.size() : whole, p.range.max_abs());
+    p.fraction = sample(range);
+    p.sampled_within = absolute_bound(p.dtype, p.bound, range);
   });
 }
 
-bool PlainWay::may_pay() const {
-  const auto costs = comm_.routing().costs(codec_kind(call_.proposal().range));
+Range PlainWay::expected_range() const {
+  Range range = call_.proposal().range;
+  if (history_ == nullptr || history_->widening == 1) return range;
+  const double more = range.width() * (history_->widening - 1) / 2;
+  range.min -= more;
+  range.max += more;
+  return range;
+}
+
+bool PlainWay::may_pay(const Range& range) {
+  const auto costs = comm_.routing().costs(codec_kind_of(call_.budget_within(range).grid, operands()));
   if (!costs) return true;  // nobody knows yet
   const Estimates e = estimates(*costs, 1);
   return e.compressed_at_best <= e.plain_model;
 }
 
-CodecKind PlainWay::codec_kind(const Range& range) const {
+double PlainWay::sample(const Range& range) {
   const Proposal& p = call_.proposal();
-  if (p.op == Op::none) return codec_kind_of(budget_movement(p.dtype, p.bound, range).grid, 1);
-  return codec_kind_of(budget_reduction(p.op, p.dtype, p.bound, comm_.size(), range).grid, comm_.size());
+  const Timed clock(call_.report().stats.codec_seconds);
+  const double whole = absolute_bound(p.dtype, p.bound, range);
+  const bool shared = p.op == Op::sum && p.bound.scope == BoundScope::result;
+  return sample_fraction(comm_.memory(), operand_, shared ? whole / comm_.size() : whole, range.max_abs());
 }
+
+double PlainWay::sample_together(const Agreement& agreed) {
+  double mine = 0;
+  try {
+    if (operand_.count != 0) mine = sample(agreed.range);
+  } catch (const Error& e) {  // the others wait for the exchange; a device that fails will say so again
+    log(LogLevel::warning, std::string("no sample: ") + e.what());
+  }
+  return mean_fraction(comm_, mine, agreed.fraction, call_.report());
+}
+
+int PlainWay::operands() const { return call_.proposal().op == Op::none ? 1 : comm_.size(); }
 
 Estimates PlainWay::estimates(const Costs& costs, double fraction) const {
   Estimates e;
@@ -167,7 +193,7 @@ Estimates PlainWay::estimates(const Costs& costs, double fraction) const {
 bool PlainWay::keeps_promise(const Agreement& agreed) {
   const Proposal& p = call_.proposal();
   if (p.op == Op::none || !is_float(p.dtype)) return true;
-  const Budget budget = budget_reduction(p.op, p.dtype, p.bound, comm_.size(), agreed.range);
+  const Budget& budget = call_.budget_within(agreed.range);
   if (budget.route != Route::on_grid || rounding_of(p, comm_.size(), agreed.range) > budget.result_bound) return false;
   call_.report().result_bound = budget.result_bound;
   return true;
@@ -190,12 +216,19 @@ std::optional<Report> PlainWay::if_cheaper(const Agreement& agreed) {
     if (history_ != nullptr) history_->forbid_plain();
     return std::nullopt;
   }
-  const Costs costs = calibrate(codec_kind(agreed.range));
+  const Costs costs = calibrate(codec_kind_of(call_.budget_within(agreed.range).grid, operands()));
   workload_.threads = agreed.threads;
   Estimates e = estimates(costs, agreed.fraction);
+  // Data that one rank alone could only send as it is may shrink within the bound that the range of all gives.
+  const bool wants_sample = e.compressed_at_best <= e.plain_model && e.plain_model <= e.compressed_model;
+  if (!agreed.sampled && wants_sample) e = estimates(costs, sample_together(agreed));
   e.plain_measured = agreed.plain_seconds;
   e.compressed_measured = agreed.compressed_seconds;
-  if (history_ != nullptr) history_->result_bound = call_.report().result_bound;
+  if (history_ != nullptr) {
+    history_->result_bound = call_.report().result_bound;
+    const double own = call_.proposal().range.width();
+    history_->widening = own > 0 && std::isfinite(own) ? agreed.range.width() / own : 1;
+  }
   const bool plainly = history_ != nullptr ? history_->decide(e) : e.plain_model <= e.compressed_model;
   log_choice(workload_, e, plainly);
   if (history_ != nullptr && agreed.verify) history_->forbid_plain();  // the next call must be heard too

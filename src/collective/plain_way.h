@@ -84,11 +84,17 @@ class PlainWay {
   [[nodiscard]] bool keeps_promise(const Agreement& agreed);
   /// From the counts of all ranks; false where the library cannot take so many.
   [[nodiscard]] bool learn_size(const Agreement& agreed);
-  /// Whether compression could pay if the data were as smooth as can be.
-  [[nodiscard]] bool may_pay() const;
+  /// What the range of all operands may be: this rank's own, widened as the last agreement widened it.
+  [[nodiscard]] Range expected_range() const;
+  /// Whether compression could pay for such operands if they were as smooth as can be.
+  [[nodiscard]] bool may_pay(const Range& range);
+  /// What remains of a sample of this rank's operand where all operands have this range.
+  [[nodiscard]] double sample(const Range& range);
+  /// The same over all ranks, in one more small exchange: for where ranks have looked at data within other bounds.
+  [[nodiscard]] double sample_together(const Agreement& agreed);
   [[nodiscard]] Estimates estimates(const Costs& costs, double fraction) const;
-  /// For operands of this range.
-  [[nodiscard]] CodecKind codec_kind(const Range& range) const;
+  /// As many are summed on a grid.
+  [[nodiscard]] int operands() const;
   Costs calibrate(CodecKind kind);
   [[nodiscard]] Report run();
 
@@ -100,6 +106,7 @@ class PlainWay {
   Mode mode_ = Mode::compressed;  ///< for this call
   History* history_ = nullptr;
   Workload workload_;
+  ConstArray operand_{};
 };
 
 /// What the library computes for a reduction by `op`: an average is a sum, divided afterwards.

@@ -10,7 +10,6 @@
 #include "collective/exact.h"
 #include "collective/plain_way.h"
 #include "collective/reduction.h"
-#include "collective/routing.h"
 #include "schedule/direct.h"
 #include "schedule/ring.h"
 
@@ -52,12 +51,14 @@ class Beside {
 bool plain_needs_room(ConstArray send, ConstArray recv) { return recv.data != send.data && overlap(recv, send); }
 
 /// Sums in steps have a budget for those of a ring. `share`: the most bytes of any rank.
-Schedule schedule_for(ConstArray send, std::size_t share, Op op, const Agreement& agreed, const Budget& budget,
-                      Communicator& comm, const Options& options) {
+Schedule schedule_for(ConstArray send, std::size_t share, const Agreement& agreed, const Budget& budget,
+                      Communicator& comm, Call& call) {
   if (budget.route == Route::stepwise) return Schedule::ring;
-  if (options.schedule != Schedule::automatic) return options.schedule;
-  const auto direct = model_of_direct(Collective::reduce_scatter, op, send, budget, agreed, comm);
-  return choose_reduce_scatter(schedule::Nodes(comm.transport().nodes()), send.bytes(), share, direct);
+  if (call.options().schedule != Schedule::automatic) return call.options().schedule;
+  const schedule::Nodes nodes(comm.transport().nodes());
+  return call.faster_schedule(send, budget, agreed, [&](std::optional<bool> direct_pays) {
+    return choose_reduce_scatter(nodes, send.bytes(), share, direct_pays);
+  });
 }
 
 // In place: the ring finishes with the rank's own block, segment by segment, so what a decoded segment is written over
@@ -67,7 +68,7 @@ Schedule schedule_for(ConstArray send, std::size_t share, Op op, const Agreement
 std::optional<Failure> on_grid(ConstArray send, MutArray recv, const std::vector<std::size_t>& shares, Op op,
                                const Agreement& agreed, const Budget& budget, Communicator& comm, Call& call) {
   const std::size_t longest = *std::ranges::max_element(shares) * size_of(send.dtype);
-  const bool direct = schedule_for(send, longest, op, agreed, budget, comm, call.options()) == Schedule::direct;
+  const bool direct = schedule_for(send, longest, agreed, budget, comm, call) == Schedule::direct;
   const int slabs = direct ? choose_direct_slabs(longest, comm.size()) : 1;
   const auto blocks_each = static_cast<std::size_t>(slabs);
   std::vector<std::size_t> blocks;  // owner after owner

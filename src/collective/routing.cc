@@ -19,6 +19,8 @@ namespace {
 // plain one is tried even then, but rarely: nobody shall be slower than that because a link was measured in a bad
 // moment.
 constexpr double worth_a_try = 3;
+// Of schedules the model knows what differs.
+constexpr double schedule_worth_a_try = 1.5;
 // Later it is tried again so often that trying costs this share of all calls: what was measured may have been bad luck.
 constexpr double share_of_trying = 0.01;
 constexpr double calls_between_tries[] = {8, 1000};
@@ -48,14 +50,14 @@ double Measured::seconds() const {
 bool History::at_once() {
   if (at_once_left_ == 0) return false;
   --at_once_left_;
-  ++calls_since_try_;
+  ways_.skip();
   return true;
 }
 
 bool History::decide(const Estimates& given) {
   Estimates e = given;
   if (fraction_ > 0 && std::max(e.fraction, fraction_) > other_data * std::min(e.fraction, fraction_)) {
-    compressed.clear();
+    for (Measured* m : {&compressed, &ring, &direct}) m->clear();
     e.compressed_measured = 0;
     fraction_ = 0;
   }
@@ -64,8 +66,9 @@ bool History::decide(const Estimates& given) {
   const bool prefers_plain = plain_time <= compressed_time;
   const bool no_hope = e.plain_measured == 0 && e.plain_model >= worth_a_try * e.compressed_measured;
   const double plain_known = no_hope ? e.plain_model : e.plain_measured;
-  const bool tries_other = prefers_plain ? is_worth_a_try(e.plain_measured, e.compressed_measured, e.compressed_model)
-                                         : is_worth_a_try(e.compressed_measured, plain_known, e.plain_model);
+  const bool tries_other = prefers_plain
+                               ? ways_.is_due(e.plain_measured, e.compressed_measured, e.compressed_model, worth_a_try)
+                               : ways_.is_due(e.compressed_measured, plain_known, e.plain_model, worth_a_try);
   const bool plainly = prefers_plain != tries_other;
   if (!plainly) fraction_ = e.fraction;
   if (!prefers_plain) {
@@ -76,13 +79,21 @@ bool History::decide(const Estimates& given) {
   return plainly;
 }
 
-bool History::is_worth_a_try(double taken, double other, double other_model) {
-  ++calls_since_try_;
+bool History::goes_directly(bool expected, const ScheduleSeconds& model, const ScheduleSeconds& measured) {
+  const bool prefers = measured.ring > 0 && measured.direct > 0 ? measured.direct_pays() : expected;
+  const bool tries_other = prefers
+                               ? schedules_.is_due(measured.direct, measured.ring, model.ring, schedule_worth_a_try)
+                               : schedules_.is_due(measured.ring, measured.direct, model.direct, schedule_worth_a_try);
+  return prefers != tries_other;
+}
+
+bool Trials::is_due(double taken, double other, double other_model, double hope) {
+  ++calls_since_;
   if (taken == 0) return false;
-  if (other == 0) return other_model < worth_a_try * taken;
+  if (other == 0) return other_model < hope * taken;
   const double due = std::clamp((other / taken - 1) / share_of_trying, calls_between_tries[0], calls_between_tries[1]);
-  if (static_cast<double>(calls_since_try_) < due) return false;
-  calls_since_try_ = 0;
+  if (static_cast<double>(calls_since_) < due) return false;
+  calls_since_ = 0;
   return true;
 }
 
@@ -100,6 +111,11 @@ Costs Routing::calibrate(CodecKind kind, Transport& transport, Memory& memory) {
   std::optional<CodecSpeed>& codec = codec_[static_cast<std::size_t>(kind)];
   if (!codec) codec = calibrate_codec(kind, transport, memory, config().cache);
   return {*link_, *codec};
+}
+
+void Routing::set_costs(CodecKind kind, const Costs& costs) {
+  link_ = costs.link;
+  codec_[static_cast<std::size_t>(kind)] = costs.codec;
 }
 
 std::optional<Costs> Routing::costs(CodecKind kind) const {
@@ -122,17 +138,17 @@ double plain_estimate(Collective collective, std::uint64_t bytes, Communicator& 
   return link ? plain_seconds({.collective = collective, .bytes = bytes, .ranks = comm.size()}, *link) : 0;
 }
 
-std::optional<bool> model_of_direct(Collective collective, Op op, ConstArray x, const Budget& budget,
-                                    const Agreement& agreed, Communicator& comm) {
+ScheduleSeconds model_of_schedules(Collective collective, Op op, ConstArray x, const Budget& budget,
+                                   const Agreement& agreed, Communicator& comm) {
   const auto costs = comm.routing().costs(codec_kind_of(budget.grid, comm.size()));
-  if (!costs || agreed.fraction >= 1) return std::nullopt;
+  if (!costs || agreed.fraction >= 1) return {};
   const Workload w{.collective = collective,
                    .bytes = x.bytes(),
                    .ranks = comm.size(),
                    .threads = agreed.threads,
                    .element_bytes = size_of(x.dtype),
                    .combining = is_extreme(op) ? Combining::extremes : Combining::on_grid};
-  return direct_pays(w, *costs, agreed.fraction);
+  return schedule_seconds(w, *costs, agreed.fraction);
 }
 
 double sample_fraction(Memory& memory, ConstArray x, double bound, double max_abs) {

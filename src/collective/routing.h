@@ -58,25 +58,42 @@ struct Estimates {
   double agreement = 0;  ///< what asking costs
 };
 
+/// Of two ways to make the same call, when the one that is not taken is tried, so that both are measured.
+class Trials {
+ public:
+  /// A call that is not asked about.
+  void skip() { ++calls_since_; }
+  /// Whether this call goes the other way. Seconds; 0: not measured. For a first try, the model must not give
+  /// the other way more than `hope` times as long.
+  bool is_due(double taken, double other, double other_model, double hope);
+
+ private:
+  std::uint64_t calls_since_ = 0;
+};
+
 /// What happened to calls of one kind.
 class History {
  public:
   Measured plain, compressed;  ///< this rank's own
+  Measured ring, direct;       ///< of the compressed ones, those by one of these schedules
   double result_bound = 0;     ///< of the last agreement
+  double widening = 1;         ///< all operands' range, as a multiple of this rank's, in the last agreement
 
   /// Whether this call goes plainly without being agreed on. The same on all ranks, and counted.
   bool at_once();
   /// Whether the call that is being agreed on goes plainly. May let some of the next ones go at_once(), more and more
   /// often, so that asking costs a hundredth of what the calls take.
   bool decide(const Estimates& given);
+  /// Whether the compressed call being agreed on takes a direct exchange rather than a ring. `expected`: what is done
+  /// where not both have been measured.
+  bool goes_directly(bool expected, const ScheduleSeconds& model, const ScheduleSeconds& measured);
   /// The call being agreed on cannot go plainly.
   void forbid_plain() { at_once_left_ = interval_ = 0; }
 
  private:
-  bool is_worth_a_try(double taken, double other, double other_model);
   void let_pass(const Estimates& e);
 
-  std::uint64_t calls_since_try_ = 0;
+  Trials ways_, schedules_;
   std::uint64_t at_once_left_ = 0, interval_ = 0;
   double fraction_ = 0;  ///< of the compressed calls that were measured
 };
@@ -86,6 +103,8 @@ class Routing {
  public:
   /// Collective, the first time for each kind. When all ranks have agreed that they want to know.
   Costs calibrate(CodecKind kind, Transport& transport, Memory& memory);
+  /// In place of a calibration; the same on all ranks.
+  void set_costs(CodecKind kind, const Costs& costs);
   /// Nothing before the first calibrate().
   [[nodiscard]] const std::optional<Link>& link() const { return link_; }
   /// Nothing before calibrate() of this kind.
@@ -106,10 +125,10 @@ class Routing {
 /// Workload has them.
 double plain_estimate(Collective collective, std::uint64_t bytes, Communicator& comm);
 
-/// Whether the model expects a direct exchange of x within `budget` to be faster than a ring; the same on all ranks.
-/// Nothing where it knows too little: links or codecs that have not been measured, or no sample of the data.
-std::optional<bool> model_of_direct(Collective collective, Op op, ConstArray x, const Budget& budget,
-                                    const Agreement& agreed, Communicator& comm);
+/// What the model expects of a reduction of x within `budget`, the same on all ranks. Zeros where it knows too little:
+/// links or codecs that have not been measured, or no sample of the data.
+ScheduleSeconds model_of_schedules(Collective collective, Op op, ConstArray x, const Budget& budget,
+                                   const Agreement& agreed, Communicator& comm);
 
 /// The share of bytes that remains of some chunks spread over x (in `memory`), encoded within `bound` (absolute; 0:
 /// losslessly); 1 for an empty array.

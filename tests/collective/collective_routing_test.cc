@@ -55,13 +55,13 @@ TEST(Cost, DirectExchangePaysWhereTheWireIsWhatTakesTime) {
   for (const Collective c : {Collective::allreduce, Collective::reduce_scatter}) {
     for (const int ranks : {3, 4, 8, 16}) {
       const Workload w{c, 64 * mib, ranks, 1};
-      EXPECT_TRUE(direct_pays(w, {{60e-6, 20e6}, codec}, 0.1)) << name_of(c) << ", " << ranks;
-      EXPECT_FALSE(direct_pays(w, {{2e-6, 40e9}, codec}, 0.1)) << name_of(c) << ", " << ranks;
+      EXPECT_TRUE(schedule_seconds(w, {{60e-6, 20e6}, codec}, 0.1).direct_pays()) << name_of(c) << ", " << ranks;
+      EXPECT_FALSE(schedule_seconds(w, {{2e-6, 40e9}, codec}, 0.1).direct_pays()) << name_of(c) << ", " << ranks;
       Workload extremes = w;
       extremes.combining = Combining::extremes;
-      EXPECT_FALSE(direct_pays(extremes, {{0, 20e6}, codec}, 0.1)) << "extremes have no more bits";
+      EXPECT_FALSE(schedule_seconds(extremes, {{0, 20e6}, codec}, 0.1).direct_pays()) << "extremes have no more bits";
       extremes.bytes = 4096;
-      EXPECT_TRUE(direct_pays(extremes, {gigabit, codec}, 0.1));
+      EXPECT_TRUE(schedule_seconds(extremes, {gigabit, codec}, 0.1).direct_pays());
     }
   }
 }
@@ -226,6 +226,32 @@ TEST(History, WhatMustNotGoPlainlyIsAskedAgain) {
   ASSERT_TRUE(h.decide(e));
   h.forbid_plain();
   EXPECT_FALSE(h.at_once());
+}
+
+/// Of a hundred compressed calls that take these seconds, how many of the last fifty went directly.
+int direct_calls_of_last_fifty(bool expected, const ScheduleSeconds& model, const ScheduleSeconds& real) {
+  History h;
+  int direct = 0;
+  for (int i = 0; i < 100; ++i) {
+    const bool d = h.goes_directly(expected, model, {h.ring.seconds(), h.direct.seconds()});
+    (d ? h.direct : h.ring).note(d ? real.direct : real.ring);
+    if (i >= 50) direct += d ? 1 : 0;
+  }
+  return direct;
+}
+
+TEST(History, SchedulesFollowWhatTheyTook) {
+  for (const bool expected : {false, true}) {
+    for (const ScheduleSeconds model : {ScheduleSeconds{}, ScheduleSeconds{1, 1.2}, ScheduleSeconds{1.2, 1}}) {
+      EXPECT_LE(direct_calls_of_last_fifty(expected, model, {1, 1.14}), 5);
+      EXPECT_GE(direct_calls_of_last_fifty(expected, model, {1.14, 1}), 45);
+    }
+  }
+}
+
+TEST(History, SchedulesThatTheModelRulesOutAreNotTried) {
+  EXPECT_EQ(direct_calls_of_last_fifty(false, {1, 2}, {1, 0.5}), 0);
+  EXPECT_EQ(direct_calls_of_last_fifty(true, {2, 1}, {0.5, 1}), 50);
 }
 
 TEST(Measured, TheFirstCallDoesNotCount) {

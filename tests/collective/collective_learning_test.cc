@@ -1,0 +1,170 @@
+// Calls that choose by themselves, over a plain library that tests can see through and costs that are given.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+#include <stdexcept>
+
+#include "collective/allreduce.h"
+#include "collective/fields.h"
+#include "collective/layout.h"
+#include "collective/reduce_scatter.h"
+#include "collective/reference.h"
+#include "collective/routing.h"
+#include "collective/world.h"
+
+namespace laconic {
+namespace {
+
+using world::view;
+
+/// Sums of doubles, by the small exchange; nothing else is asked of it.
+class SumsByExchange final : public PlainCollectives {
+ public:
+  explicit SumsByExchange(Transport& t) : t_(t) {}
+  [[nodiscard]] bool reduces(DType dtype, Op op) const override { return dtype == DType::f64 && op == Op::sum; }
+  [[nodiscard]] std::size_t most_elements() const override { return std::size_t{1} << 30; }
+  void allreduce(ConstArray send, MutArray recv, Op) override {
+    const auto all = allgather_values(t_, std::span(static_cast<const double*>(send.data), send.count));
+    auto* const sum = static_cast<double*>(recv.data);
+    for (std::size_t i = 0; i < recv.count; ++i) {
+      sum[i] = 0;
+      for (std::size_t at = i; at < all.size(); at += recv.count) sum[i] += all[at];
+    }
+  }
+  void reduce(ConstArray, MutArray, Op, int) override { unexpected(); }
+  void reduce_scatter(ConstArray, MutArray, const Parts&, Op) override { unexpected(); }
+  void scan(ConstArray, MutArray, Op, bool) override { unexpected(); }
+  void bcast(MutArray, int) override { unexpected(); }
+  void scatter(ConstArray, const Parts&, MutArray, int) override { unexpected(); }
+  void gather(ConstArray, MutArray, const Parts&, int) override { unexpected(); }
+  void allgather(ConstArray, MutArray, const Parts&) override { unexpected(); }
+  void alltoall(ConstArray, const Parts&, MutArray, const Parts&) override { unexpected(); }
+
+ private:
+  [[noreturn]] static void unexpected() { throw std::logic_error("sums only"); }
+  Transport& t_;
+};
+
+/// Threads, with that library.
+class WithLibrary final : public Transport {
+ public:
+  explicit WithLibrary(Transport& inner) : inner_(inner), library_(inner) {}
+  [[nodiscard]] int rank() const override { return inner_.rank(); }
+  [[nodiscard]] int size() const override { return inner_.size(); }
+  Request isend(std::span<const std::uint8_t> data, int to, int tag) override { return inner_.isend(data, to, tag); }
+  Request irecv(std::span<std::uint8_t> buffer, int from, int tag) override { return inner_.irecv(buffer, from, tag); }
+  void allgather_small(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) override {
+    inner_.allgather_small(mine, all);
+  }
+  void poll() override { inner_.poll(); }
+  std::unique_ptr<Transport> duplicate() override { return inner_.duplicate(); }
+  [[nodiscard]] const std::vector<int>& nodes() const override { return inner_.nodes(); }
+  PlainCollectives* plain() override { return &library_; }
+  [[nodiscard]] std::string description() const override { return "threads with a library"; }
+
+ private:
+  Transport& inner_;
+  SumsByExchange library_;
+};
+
+constexpr Link link{1e-6, 1e9};
+constexpr CodecSpeed::Seconds quick{4, 1e-10, 1e-10, 1e-10}, slow{4, 1e-7, 1e-7, 1e-7};
+
+/// body(rank, communicator), on a link and a codec that is slow where integers are wide.
+void on_ranks(int ranks, const std::function<void(int, Communicator&)>& body, CodecSpeed::Seconds on_grid = quick) {
+  const auto work = [&](Transport& inner) {
+    WithLibrary t(inner);
+    Communicator comm(t);
+    comm.routing().set_costs(CodecKind::grid64, {link, {on_grid, on_grid}});
+    comm.routing().set_costs(CodecKind::wide64, {link, {slow, slow}});
+    body(t.rank(), comm);
+  };
+  run_ranks(ranks, work, 30);
+}
+
+Options with(const char* bound) {
+  Options o;
+  o.bound = Bound::parse(bound);
+  o.mode = Mode::automatic;
+  return o;
+}
+
+/// Around another value on each rank.
+std::vector<std::vector<double>> apart(int ranks, std::size_t count) {
+  std::vector<std::vector<double>> all;
+  for (int r = 0; r < ranks; ++r) {
+    all.push_back(testing_fields::make<double>("smooth", count, r));
+    for (double& x : all.back()) x = 1000 * (r + 1) + 1e-5 * x;
+  }
+  return all;
+}
+
+// Within a bound from its own range alone, each rank would need wide integers, which are slow.
+TEST(Learning, TheRangeOfAllDecides) {
+  const int ranks = 2;
+  const auto operands = apart(ranks, 100000);
+  on_ranks(ranks, [&](int rank, Communicator& comm) {
+    const auto& mine = operands[static_cast<std::size_t>(rank)];
+    std::vector<double> got(mine.size());
+    const Report first = allreduce(view(mine), view(got), Op::sum, comm, with("1e-3rel"));
+    EXPECT_EQ(first.route, Route::on_grid);
+    reference::expect_sum(got, operands, 1.001);
+    const Report second = allreduce(view(mine), view(got), Op::sum, comm, with("1e-3rel"));
+    EXPECT_EQ(second.route, Route::on_grid);
+    EXPECT_EQ(second.messages_sent + 1, first.messages_sent) << "by now ranks know what to sample within";
+  });
+}
+
+TEST(Learning, HopelessAndShortCallsExchangeNothingMore) {
+  const auto operands = apart(2, 100000);
+  const auto body = [&](int rank, Communicator& comm) {
+    const auto& mine = operands[static_cast<std::size_t>(rank)];
+    std::vector<double> got(mine.size());
+    const Report hopeless = allreduce(view(mine), view(got), Op::sum, comm, with("1e-3rel"));
+    EXPECT_EQ(hopeless.route, Route::plain);
+    EXPECT_EQ(hopeless.messages_sent, 1U);
+    const Report brief =
+        allreduce(slice_of(view(mine), 0, 100), slice_of(view(got), 0, 100), Op::sum, comm, with("1e-3rel"));
+    EXPECT_EQ(brief.route, Route::plain);
+    EXPECT_EQ(brief.messages_sent, 1U);
+  };
+  on_ranks(2, body, slow);
+}
+
+/// Calls of one kind, one after another, of many blocks: which messages they took, and that their results are one.
+void expect_schedules_alike(int ranks, Collective collective) {
+  const std::size_t count = 90000;
+  std::vector<std::vector<double>> operands;
+  for (int r = 0; r < ranks; ++r) operands.push_back(testing_fields::make<double>("smooth", count, r));
+  const auto body = [&](int rank, Communicator& comm) {
+    const auto& mine = operands[static_cast<std::size_t>(rank)];
+    const bool whole = collective == Collective::allreduce;
+    std::vector<double> first(whole ? count : count / static_cast<std::size_t>(ranks)), got(first.size());
+    std::set<std::uint64_t> bytes;
+    for (int i = 0; i < 12; ++i) {
+      std::vector<double>& to = i == 0 ? first : got;
+      const Report report = whole ? allreduce(view(mine), view(to), Op::sum, comm, with("1e-3"))
+                                  : reduce_scatter_block(view(mine), view(to), Op::sum, comm, with("1e-3"));
+      bytes.insert(report.stats.wire_bytes);
+      EXPECT_TRUE(i == 0 || world::same_bytes(first, got)) << "call " << i;
+    }
+    EXPECT_EQ(bytes.size(), 2U) << "both schedules have been tried";
+    if (whole) reference::expect_sum(got, operands, 1e-3);
+  };
+  run_ranks(ranks, [&](Transport& t) {
+    Communicator comm(t);
+    body(t.rank(), comm);
+  });
+}
+
+// Ranks that did not choose alike would wait for each other.
+TEST(Learning, RingAndDirectExchangeAreTriedByAllRanksTogether) {
+  for (const int ranks : {3, 5}) {
+    expect_schedules_alike(ranks, Collective::allreduce);
+    expect_schedules_alike(ranks, Collective::reduce_scatter);
+  }
+}
+
+}  // namespace
+}  // namespace laconic
