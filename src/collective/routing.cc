@@ -161,17 +161,19 @@ ScheduleSeconds model_of_schedules(Collective collective, Op op, ConstArray x, c
 double sample_fraction(Memory& memory, ConstArray x, double bound, double max_abs) {
   if (x.count == 0) return 1;
   const Sample sample{x.count};
-  if (!memory.on_host()) {
-    const Room copy = host_memory().array_room(sample.elements() * size_of(x.dtype));
+  Room copy;
+  ConstArray from = x;
+  if (!memory.on_host()) {  // only the chunks are fetched, one after the other
+    copy = host_memory().array_room(sample.elements() * size_of(x.dtype));
     memory.fetch_sample(x, copy.get());
-    return sample_fraction(host_memory(), {copy.get(), sample.elements(), x.dtype}, bound, max_abs);
+    from = {copy.get(), sample.elements(), x.dtype};
   }
   const Grid grid = make_grid(x.dtype, bound, max_abs);
   std::vector<std::uint8_t> room(frame::capacity(x.dtype, frame::chunk_values));
   std::size_t original = 0, travels = 0;
   for (std::size_t i = 0; i < sample.chunks(); ++i) {
-    const std::size_t first = sample.first(i);
-    const ConstArray chunk = slice_of(x, first, std::min(frame::chunk_values, x.count - first));
+    const std::size_t first = copy != nullptr ? i * frame::chunk_values : sample.first(i);
+    const ConstArray chunk = slice_of(from, first, std::min(frame::chunk_values, from.count - first));
     original += chunk.bytes();
     travels += frame::encode(chunk, grid, room) - frame::header_bytes;
   }

@@ -2,6 +2,10 @@
 
 #include <isa-l/crc.h>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include <algorithm>
 
 namespace laconic::frame {
@@ -23,6 +27,19 @@ constexpr std::uint32_t product(std::uint32_t a, std::uint32_t b) {
   return sum;
 }
 
+// ISA-L's CRC for AVX-512 leaves the upper halves of its registers in use. On Intel's processors that makes every SSE
+// instruction wait for the ones before it, here and in the caller's program, up to 20 times as long.
+#if defined(__x86_64__)
+__attribute__((target("avx"))) void release_upper_halves() { _mm256_zeroupper(); }
+
+void clean_up_after_isal() {
+  static const bool avx = __builtin_cpu_supports("avx") != 0;
+  if (avx) release_upper_halves();
+}
+#else
+void clean_up_after_isal() {}
+#endif
+
 }  // namespace
 
 std::uint32_t crc_update(std::uint32_t crc, std::span<const std::uint8_t> bytes) {
@@ -31,6 +48,7 @@ std::uint32_t crc_update(std::uint32_t crc, std::span<const std::uint8_t> bytes)
     crc = crc32_iscsi(const_cast<unsigned char*>(bytes.data()), static_cast<int>(part), crc);
     bytes = bytes.subspan(part);
   }
+  clean_up_after_isal();
   return crc;
 }
 

@@ -32,7 +32,7 @@ void divide(MutArray x, int divisor, Stream stream);
 /// a[i] = the minimum or maximum of a[i] and b[i]. All dtypes. b may be a, but not overlap it otherwise.
 void take_extreme(Op op, MutArray a, ConstArray b, Stream stream);
 
-/// Elements that gather_sample() takes of an array of `count`: all or 32768.
+/// Elements that gather_sample() takes of an array of `count`, at most 32768.
 std::size_t sample_elements(std::size_t count);
 
 /// out = the chunks by which the ratio of x is estimated, one behind the other: sample_fraction() of

@@ -11,6 +11,7 @@
 #include "collective/calibration.h"
 #include "collective/fields.h"
 #include "collective/routing.h"
+#include "collective/sample.h"
 #include "collective/world.h"
 #include "transport/threads.h"
 
@@ -297,6 +298,19 @@ TEST(Sample, TellsSmoothFromRough) {
   EXPECT_EQ(sample_fraction(host_memory(), {nullptr, 0, DType::f32}, 1e-3, 2), 1);
   const auto few = testing_fields::make<float>("smooth", 5, 0);
   EXPECT_GT(sample_fraction(host_memory(), world::view(few), 0, 2), 0);
+}
+
+TEST(Sample, TakesAFewChunksThatLieWithinTheArray) {
+  for (const std::uint64_t count : {1U, 2048U, 5000U, 65536U, 100001U, 1000003U}) {
+    const Sample s{count};
+    EXPECT_LE(s.chunks(), std::max<std::uint64_t>(Sample::least_chunks, s.chunks_in_all() / Sample::one_in));
+    EXPECT_LE(s.elements(), count);
+    for (std::uint64_t i = 0; i < s.chunks(); ++i) {
+      EXPECT_LT(s.first(i), count);
+      EXPECT_TRUE(s.elements() == count || s.first(i) + frame::chunk_values <= count);
+    }
+  }
+  EXPECT_EQ(Sample{std::uint64_t{1} << 40}.chunks(), Sample::most_chunks);
 }
 
 class CalibrationCache : public testing::Test {

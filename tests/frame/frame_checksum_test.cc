@@ -1,6 +1,11 @@
 // The checksum in pieces and in another order is the checksum of the whole; it is CRC-32C.
 #include <gtest/gtest.h>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
 #include <cstdint>
 #include <numeric>
 #include <random>
@@ -45,6 +50,31 @@ TEST(FrameChecksum, ThePartThatComesFirstMayBeLookedAtLast) {
     EXPECT_EQ(crc_join(crc_update(crc_start, all.first(cut)), second, all.size() - cut), whole) << cut;
   }
 }
+
+#if defined(__x86_64__)
+/// Whether the processor says which registers are in use.
+bool tells_registers_in_use() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_OSXSAVE) != 0 &&
+         __get_cpuid_count(0xd, 1, &a, &b, &c, &d) != 0 && (a & 4U) != 0;
+}
+
+__attribute__((target("xsave"))) bool upper_halves_in_use() {
+  constexpr unsigned ymm = 1U << 2U, zmm = 1U << 6U;
+  return (_xgetbv(1) & (ymm | zmm)) != 0;
+}
+
+TEST(FrameChecksum, LeavesNoUpperHalfOfARegisterInUse) {
+  if (!tells_registers_in_use()) GTEST_SKIP() << "this processor does not tell";
+  const std::vector<std::uint8_t> bytes = noise(10007);
+  std::uint32_t crc = crc_start;
+  for (const std::size_t n : {10U, 100U, 256U, 10007U}) {
+    crc = crc_update(crc, std::span(bytes).first(n));
+    EXPECT_FALSE(upper_halves_in_use()) << n << " bytes";
+  }
+  EXPECT_NE(crc, crc_start);
+}
+#endif
 
 }  // namespace
 }  // namespace laconic::frame

@@ -4,7 +4,6 @@
 
 #include "collective/extreme.h"
 #include "collective/operate.h"
-#include "collective/routing.h"
 #include "gpu/emulated.h"
 #include "gpu/survey_cases.h"
 #include "gpu/survey_steps.h"
@@ -162,7 +161,6 @@ TEST_P(Survey, GathersTheChunksOfASample) {
     if (bytes == 2) gather<std::uint16_t>(x, out);
     if (bytes == 4) gather<std::uint32_t>(x, out);
     if (bytes == 8) gather<std::uint64_t>(x, out);
-    EXPECT_EQ(sample_fraction(host_memory(), x.view(), 1e-3, 10), sample_fraction(host_memory(), out.view(), 1e-3, 10));
     for (std::size_t i = 0; i < out.count; i += 509)
       ASSERT_EQ(out.bits(i), x.bits(chosen.first(i / frame::chunk_values) + i % frame::chunk_values)) << i;
   }
