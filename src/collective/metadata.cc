@@ -224,7 +224,9 @@ std::vector<T> exchange(Communicator& comm, const T& mine, Report& report) {
 }  // namespace
 
 Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report& report) {
+  const double before = report.stats.wire_seconds;
   const std::vector<Record> all = exchange(comm, pack(mine), report);
+  report.agreement_seconds = report.stats.wire_seconds - before;
   require_nobody_refused(all);
   require_equal(all, rule);
   if (rule == CountRule::gather) require_totals(all);

@@ -140,9 +140,11 @@ History& Routing::of(const CallKind& kind) {
   return last_->second;
 }
 
-double plain_estimate(Collective collective, std::uint64_t bytes, Communicator& comm) {
+double plain_estimate(Collective collective, std::uint64_t bytes, const Report& made, Communicator& comm) {
   const std::optional<Link>& link = comm.routing().link();
-  return link ? plain_seconds({.collective = collective, .bytes = bytes, .ranks = comm.size()}, *link) : 0;
+  if (!link) return 0;
+  const double waited = std::max(0.0, made.agreement_seconds - exchange_seconds(comm.size(), *link));
+  return plain_seconds({.collective = collective, .bytes = bytes, .ranks = comm.size()}, *link) + waited;
 }
 
 ScheduleSeconds model_of_schedules(Collective collective, Op op, ConstArray x, const Budget& budget,

@@ -126,9 +126,9 @@ class Routing {
   Shortcuts shortcuts_;                                 ///< into histories_
 };
 
-/// Seconds that the model gives the plain library's own call; 0 where nothing has been measured yet. `bytes`: as
-/// Workload has them.
-double plain_estimate(Collective collective, std::uint64_t bytes, Communicator& comm);
+/// Seconds that the plain library's own call would have taken by the model, for a call that was made: it would have
+/// waited for the last rank, too. 0 where nothing has been measured yet. `bytes`: as Workload has them.
+double plain_estimate(Collective collective, std::uint64_t bytes, const Report& made, Communicator& comm);
 
 /// What the model expects of a reduction of x within `budget`, the same on all ranks. Zeros where it knows too little:
 /// links or codecs that have not been measured, or no sample of the data.
