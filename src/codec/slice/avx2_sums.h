@@ -240,38 +240,42 @@ struct PlaneSums {
     return true;
   }
 
-  /// The same for chunks without marks, and local integers.
+  /// The same for chunks, and local integers. All have marks in the blocks of `fill`: those given, of local integers,
+  /// or, without, those that it gets. False also where they differ.
   template <Predictor P, bool HasLocal>
-  static bool from_terms(const Integers* q, std::int32_t base, const Parsed* chunk, int n, PlaneSet& s) {
+  static bool from_terms(const Integers* q, std::int32_t base, const Parsed* chunk, int n, Fill& fill, PlaneSet& s) {
     Operand x[most_terms];
     for (int i = 0; i < n; ++i) x[i].open(chunk[i]);
+    if (fill.blocks != 0) {
+      if (!HasLocal) get_marks(x[0], fill);
+      for (int i = 0; i < n; ++i)
+        if (!has_marks(x[i], fill)) return false;
+    }
     if constexpr (!HasLocal) return from_operands(nullptr, x, n, s);
     Local local;
     from_integers<P>(*q, base, local);
     return from_operands(&local, x, n, s);
   }
 
-  /// Both have marks in the blocks of `fill`, which gets them. False: they differ.
-  static bool same_marks(const Operand& x, const Operand& y, Fill& fill) {
-    const std::uint64_t* in_x = x.sparse;
-    const std::uint64_t* in_y = y.sparse;
+  /// f(b, plane of marks) for the blocks of `fill`, all of which the operand has marked, until it returns false.
+  template <class F>
+  static bool each_marked_block(const Operand& x, const Fill& fill, F f) {
+    const std::uint64_t* at = x.sparse;
     for (int b = 0; b < chunk_blocks; ++b) {
-      in_x += x.chunk->sparse[b];
-      in_y += y.chunk->sparse[b];
-      if ((fill.blocks >> b & 1) == 0) continue;
-      if (*in_x == 0 || *in_x != *in_y) return false;
-      fill.marks[b] = marks_of(*in_x);
-      ++in_x;
-      ++in_y;
+      at += x.chunk->sparse[b];
+      if ((fill.blocks >> b & 1) != 0 && !f(b, *at++)) return false;
     }
     return true;
   }
-
-  /// False: the chunks' marks differ, or their sum may have more planes than a code can say.
-  static bool from_marked(const Parsed (&chunk)[2], Fill& fill, PlaneSet& s) {
-    Operand x[2];
-    for (int i = 0; i < 2; ++i) x[i].open(chunk[i]);
-    return same_marks(x[0], x[1], fill) && from_operands(nullptr, x, 2, s);
+  static void get_marks(const Operand& x, Fill& fill) {
+    each_marked_block(x, fill, [&](int b, std::uint64_t plane) {
+      fill.marks[b] = marks_of(plane);
+      return true;
+    });
+  }
+  static bool has_marks(const Operand& x, const Fill& fill) {
+    return each_marked_block(
+        x, fill, [&](int b, std::uint64_t plane) { return plane != 0 && plane == mark_plane(fill.marks[b]); });
   }
 
   /// Numbers of bits of the bytes.
@@ -360,6 +364,13 @@ struct PlaneSums {
         }
   }
 
+  static void count_planes(const PlaneSet&, const Places& at, std::size_t& dense, std::size_t& sparse) {
+    for (int b = 0; b < chunk_blocks; ++b) {
+      dense += at.dense[b];
+      sparse += at.sparse[b];
+    }
+  }
+
   /// Positions of a block whose residuals are not zero.
   static std::uint64_t any(const PlaneSet& s, const Places& at, int b) {
     std::uint64_t all = 0;
@@ -377,9 +388,6 @@ struct PlaneSums {
   }
 
   /// The three sections.
-  static std::uint8_t* write_sections(const PlaneSet& s, const Places& at, std::uint8_t* to) {
-    return at.marked != 0 ? write_sections<true>(s, at, to) : write_sections<false>(s, at, to);
-  }
   template <bool Marked>
   static std::uint8_t* write_sections(const PlaneSet& s, const Places& at, std::uint8_t* to) {
     alignas(64) std::uint64_t sparse[PlaneSet::most * (chunk_blocks + 1) + chunk_blocks];

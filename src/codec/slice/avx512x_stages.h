@@ -191,9 +191,21 @@ struct Stages {
     return {_mm512_setzero_si512(), _mm512_setzero_si512()};
   }
 
-  /// Sums of n chunks' residuals, and of local ones. N: n where it is known, else 0.
-  template <Predictor P, bool HasLocal, int N>
-  static bool sum_terms(const Integers* q, std::int32_t base, const Parsed* c, int given_n, PlaneSet& s) {
+  /// Passes over the marks of block b in all chunks. False: they are not the same, or none.
+  template <bool HasLocal>
+  static bool same_marks(In* in, int n, int b, Fill& fill) {
+    const std::uint64_t plane = HasLocal ? mark_plane(fill.marks[b]) : Avx512Base::get_plane(in[0]);
+    for (int i = HasLocal ? 0 : 1; i < n; ++i)
+      if (Avx512Base::get_plane(in[i]) != plane) return false;
+    fill.marks[b] = marks_of(plane);
+    return plane != 0;
+  }
+
+  /// Sums of n chunks' residuals, and of local ones. N: n where it is known, else 0. (A function of its own: in pieces,
+  /// as compilers like to inline it, it is a fifth slower.)
+  template <Predictor P, bool HasLocal, bool Marked, int N>
+  __attribute__((noinline)) static bool sum_terms(const Integers* q, std::int32_t base, const Parsed* c, int given_n,
+                                                  Fill& fill, PlaneSet& s) {
     const int n = N != 0 ? N : given_n;
     const int more = 32 - static_cast<int>(_lzcnt_u32(static_cast<unsigned>(n - (HasLocal ? 0 : 1))));
     const Needs needs(c, n, more);
@@ -215,15 +227,29 @@ struct Stages {
       } else {
         return false;
       }
+      if constexpr (Marked)
+        if ((fill.blocks >> b & 1) != 0 && !same_marks<HasLocal>(in, n, b, fill)) return false;
     }
     return true;
   }
 
-  /// False: some may need more than sixteen planes.
+  /// All have marks in the blocks of `fill`: those given, of local integers, or, without, those that it gets. False:
+  /// they differ, or a block may need more than sixteen planes.
   template <Predictor P, bool HasLocal>
-  static bool from_terms(const Integers* q, std::int32_t base, const Parsed* c, int n, PlaneSet& s) {
+  static bool from_terms(const Integers* q, std::int32_t base, const Parsed* c, int n, Fill& fill, PlaneSet& s) {
     constexpr int usual = HasLocal ? 1 : 2;
-    return n == usual ? sum_terms<P, HasLocal, usual>(q, base, c, n, s) : sum_terms<P, HasLocal, 0>(q, base, c, n, s);
+    if (__builtin_expect(fill.blocks != 0, 0)) return sum_terms<P, HasLocal, true, 0>(q, base, c, n, fill, s);
+    return n == usual ? sum_terms<P, HasLocal, false, usual>(q, base, c, n, fill, s)
+                      : sum_terms<P, HasLocal, false, 0>(q, base, c, n, fill, s);
+  }
+
+  /// Positions of a block whose residuals are not zero.
+  static std::uint64_t any(const PlaneSet& s, const Places&, int b) {
+    std::uint64_t all = 0;
+    for (int g = 0; g < s.groups; ++g)
+      if (s.nonzero[g][b] != 0)
+        all |= static_cast<std::uint64_t>(_mm512_reduce_or_epi64(_mm512_load_si512(s.plane[g][b])));
+    return all;
   }
 
   // ------------------------------------------------------------------------------------------- where planes go
@@ -353,7 +379,7 @@ struct Stages {
 
   /// The three sections. Stores run up to 64 bytes over, so a section is complete before the next begins.
   template <int Groups, bool Marked>
-  static std::uint8_t* write_sections(const PlaneSet& s, const Places& at, std::uint8_t* to) {
+  static std::uint8_t* write_groups(const PlaneSet& s, const Places& at, std::uint8_t* to) {
     for (int b = 0; b < chunk_blocks; ++b)
       for (int g = 0; g < Groups; ++g) {
         _mm512_storeu_si512(to, _mm512_load_si512(s.plane[g][b]));
@@ -396,9 +422,16 @@ struct Stages {
     }
     return at;
   }
+  static void count_planes(const PlaneSet& s, const Places& at, std::size_t& dense, std::size_t& sparse) {
+    for (int g = 0; g < s.groups; ++g)
+      for (int b = 0; b < chunk_blocks; ++b) {
+        dense += at.dense_bytes[g][b] / 8U;
+        sparse += at.mask_bytes[g][b];
+      }
+  }
+  template <bool Marked>
   static std::uint8_t* write_sections(const PlaneSet& s, const Places& at, std::uint8_t* to) {
-    if (at.marked != 0) return s.groups == 1 ? write_sections<1, true>(s, at, to) : write_sections<2, true>(s, at, to);
-    return s.groups == 1 ? write_sections<1, false>(s, at, to) : write_sections<2, false>(s, at, to);
+    return s.groups == 1 ? write_groups<1, Marked>(s, at, to) : write_groups<2, Marked>(s, at, to);
   }
 
   // ------------------------------------------------------------------------------------------- from planes to integers

@@ -217,7 +217,9 @@ struct FastCodec {
     const auto at = V::Staged::place(s, fill);
     if (at.total + 300 >= raw) return 0;
     choice.base = wrap_sub(choice.base, biased);
-    return close(to, V::Staged::write_sections(s, at, write_head<V>(choice, fill, fill_bytes, at.codes, to)));
+    std::uint8_t* const planes = write_head<V>(choice, fill, fill_bytes, at.codes, to);
+    if (fill.blocks != 0) return close(to, V::Staged::template write_sections<true>(s, at, planes));
+    return close(to, V::Staged::template write_sections<false>(s, at, planes));
   }
 
   /// Chunks of f32 without exceptions, in one pass over the elements. Returns 0 for all that it cannot do; `exceptions`
@@ -233,7 +235,7 @@ struct FastCodec {
     if (at.total + 300 >= chunk_values * 4) return 0;
     choice.base = wrap_sub(choice.base, bias(p));
     if (flat(at.codes)) return write_constant(choice.base, to);
-    return close(to, V::Staged::write_sections(s, at, write_head<V>(choice, none, 0, at.codes, to)));
+    return close(to, V::Staged::template write_sections<false>(s, at, write_head<V>(choice, none, 0, at.codes, to)));
   }
 
   /// Where what is written may be larger than the elements: those then, of `raw` bytes.

@@ -64,7 +64,7 @@ struct FastSums : FastCodec<V> {
     const auto at = Stages::place(s, Fill{});
     if (unclear(p, at.codes, at.total, seen, count)) return rare();
     if (flat(at.codes)) return write_constant(choice.base, to);
-    return close(to, Stages::write_sections(s, at, write_head<V>(choice, Fill{}, 0, at.codes, to)));
+    return close(to, Stages::template write_sections<false>(s, at, write_head<V>(choice, Fill{}, 0, at.codes, to)));
   }
 
   /// A sum without marks whose integers are known, and not all equal; `base` takes the place of the choice's.
@@ -93,6 +93,15 @@ struct FastSums : FastCodec<V> {
     get_blocks(c, ToMemory{q.q}, none);
   }
 
+  /// A sum without marks. `given` as in add_integers().
+  template <class Rare>
+  static std::size_t write_sum(const Params& p, Integers& q, const Choice<std::int32_t>* given, int count,
+                               std::uint8_t* to, Rare rare) {
+    if (V::constant(q.q)) return write_constant(q.q[0], to);
+    const Choice<std::int32_t> choice = FastExactSums<V>::choice_of_sum(q, given);
+    return write_integers(p, q, choice, choice.base, count, to, rare);
+  }
+
   /// x += y, of operands with different predictors, or fewer values. `given` is the predictor of the sum where the
   /// operands say it, with the base that `none` would have.
   template <class Rare>
@@ -100,9 +109,7 @@ struct FastSums : FastCodec<V> {
                                   int count, std::uint8_t* to, Rare rare) {
     for (int i = 0; i < chunk_values; ++i) x.q[i] = wrap_add(x.q[i], y.q[i]);
     for (int i = count; i < chunk_values; ++i) x.q[i] = x.q[i - 1];
-    if (V::constant(x.q)) return write_constant(x.q[0], to);
-    const Choice<std::int32_t> choice = FastExactSums<V>::choice_of_sum(x, given);
-    return write_integers(p, x, choice, choice.base, count, to, rare);
+    return write_sum(p, x, given, count, to, rare);
   }
   /// In a sum marked values must repeat the one before. Operands that an encoder wrote see to that. With `first`,
   /// residuals under marks are 0 then, and so is that of the first value behind marks at the start.
@@ -162,14 +169,11 @@ struct FastSums : FastCodec<V> {
       if (held.start) return 0;
     }
     std::uint8_t* planes = write_head<V>(choice, fill, 8, at.codes, to);
-    std::uint8_t* end = V::Sums::write_sections(s, at, planes);
+    std::uint8_t* end = V::Sums::template write_sections<true>(s, at, planes);
     if (choice.predictor != Predictor::first) {
       std::size_t dense = 0;
       std::size_t sparse = 0;
-      for (int b = 0; b < chunk_blocks; ++b) {
-        dense += at.dense[b];
-        sparse += at.sparse[b];
-      }
+      V::Sums::count_planes(s, at, dense, sparse);
       const std::uint8_t* masks = planes + 8 * dense;
       const std::uint8_t* bytes = masks + sparse + __builtin_popcount(fill.blocks);
       if (!holds(at.codes, planes, masks, bytes, choice, fill.blocks)) return 0;
@@ -202,17 +206,11 @@ struct FastSums : FastCodec<V> {
     return choice.predictor == Predictor::first ? !held.start : holds(w, choice, a.fill_blocks);
   }
 
-  /// V::Sums can add chunks that have the same marks, too.
-  static constexpr bool sums_marked = requires(Parsed(&c)[2], Fill& fill, typename V::Planes& s) {
-    V::Sums::from_marked(c, fill, s);
-  };
-
   /// Chunks whose planes V::Sums can add. Where it goes through all blocks alike, few of them could be skipped.
   static bool staged_sum(const Parsed& a, const Parsed& b) {
     const Extent ea(a);
     const Extent eb(b);
-    return (a.fill_blocks == 0 || sums_marked) && ea.widest <= V::Sums::most && eb.widest <= V::Sums::most &&
-           (!staged || ea.empty + eb.empty <= few_empty);
+    return ea.widest <= V::Sums::most && eb.widest <= V::Sums::most && (!staged || ea.empty + eb.empty <= few_empty);
   }
 
   static std::size_t add(const Params& p, const Params& pa, ChunkBytes a, const Params& pb, ChunkBytes b, int count,
@@ -274,14 +272,21 @@ struct FastSums : FastCodec<V> {
   /// V::Sums can add residuals of several chunks, and of local integers.
   static constexpr bool sums_terms = requires { typename V::Sums; };
 
-  /// The planes of a sum of n chunks that are coded alike and have no marks; with local integers where `local` is not
-  /// null, whose residuals start from `base`. False: they are too many.
-  template <class Planes>
-  static bool sum_planes(Predictor predictor, const Integers* local, std::int32_t base, const Parsed* c, int n,
-                         Planes& s) {
-    if (local == nullptr) return V::Sums::template from_terms<Predictor::none, false>(nullptr, 0, c, n, s);
-    return with_predictor(predictor,
-                          [&](auto k) { return V::Sums::template from_terms<k.value, true>(local, base, c, n, s); });
+  /// A sum of n chunks that are coded alike, with marks in the blocks of `fill`, which has their sum; with local
+  /// integers where `local` is not null, whose residuals start from `base` and whose marks `fill` has. Residuals are
+  /// added as they are. Returns 0 where that would not do: marks differ, or planes are too many.
+  template <class Rare>
+  static std::size_t sum_planes(const Params& p, Choice<std::int32_t> choice, const Integers* local, std::int32_t base,
+                                const Parsed* c, int n, Fill& fill, std::uint8_t* to, Rare rare) {
+    typename V::Planes s;
+    const bool fits = local == nullptr
+                          ? V::Sums::template from_terms<Predictor::none, false>(nullptr, 0, c, n, fill, s)
+                          : with_predictor(choice.predictor, [&](auto k) {
+                              return V::Sums::template from_terms<k.value, true>(local, base, c, n, fill, s);
+                            });
+    if (!fits) return 0;
+    if (fill.blocks != 0) return finish_marked(s, choice, fill, to);
+    return finish_stages<typename V::Sums>(p, s, choice, choice.predictor, chunk_values, to, rare);
   }
 
   /// Residuals are added as they are. Returns 0 where that would not do.
@@ -294,14 +299,10 @@ struct FastSums : FastCodec<V> {
     if (!common_fill(pa, ca, pb, cb, fill)) return 0;
     if (ca.kind == Kind::constant) flatten(ca, cb);
     if (cb.kind == Kind::constant) flatten(cb, ca);
-    if constexpr (requires { typename V::Sums; }) {
+    if constexpr (sums_terms) {
       if (staged_sum(ca, cb)) {
-        typename V::Planes s;
-        if constexpr (sums_marked) {
-          if (fill.blocks != 0) return V::Sums::from_marked(c, fill, s) ? finish_marked(s, choice, fill, to) : 0;
-        }
-        if (sum_planes(choice.predictor, nullptr, 0, c, 2, s))
-          return finish_stages<typename V::Sums>(p, s, choice, choice.predictor, chunk_values, to, rare);
+        const std::size_t n = sum_planes(p, choice, nullptr, 0, c, 2, fill, to, rare);
+        if (n != 0 || fill.blocks != 0) return n;
       }
     }
     if constexpr (by_blocks) {
@@ -334,16 +335,6 @@ struct FastSums : FastCodec<V> {
     return P == Predictor::first ? !held.start : holds(w, choice, fill.blocks);
   }
 
-  /// A constant moves all integers alike: residuals, and so the choice of the predictor, are the local ones.
-  template <class Rare>
-  static std::size_t add_constant(const Params& p, Integers& q, std::int32_t biased, std::int32_t constant, int count,
-                                  std::uint8_t* to, Rare rare) {
-    const std::int32_t move = wrap_sub(constant, biased);
-    if (V::constant(q.q)) return write_constant(wrap_add(q.q[0], move), to);
-    const Choice<std::int32_t> choice = choose(q, biased);
-    return write_integers(p, q, choice, wrap_add(choice.base, move), count, to, rare);
-  }
-
   static std::size_t encode_add(const Params& p, const Params& px, const void* x, const Params& pb, ChunkBytes b,
                                 int count, std::uint8_t* to, std::size_t capacity) {
     if (p.wide) return FastWideSums<V>::encode_add(p, px, x, pb, b, count, to, capacity);
@@ -363,7 +354,6 @@ struct FastSums : FastCodec<V> {
     Fill fill;
     if (!load_elements(px, x, q, fill)) return exact();
     const std::int32_t biased = bias(px);
-    if (c.kind == Kind::constant && fill.blocks == 0) return add_constant(p, q, biased, c.choice.base, count, to, rare);
     Choice<std::int32_t> choice = c.choice;
     const std::int32_t base = choice.predictor == Predictor::none ? mean(q.q, biased) : q.q[0];
     choice.base = wrap_add(choice.base, wrap_sub(base, biased));
@@ -371,8 +361,11 @@ struct FastSums : FastCodec<V> {
       const std::size_t n = add_local_planes(p, px, q, fill, base, pb, c, choice, to, rare);
       if (n != 0) return n;
     }
-    for (std::int32_t& v : q.q) v = wrap_sub(v, biased);
-    if ((fill.blocks | c.fill_blocks) != 0) {
+    const bool exceptions = (fill.blocks | c.fill_blocks) != 0;
+    // The mean of a constant and integers is not always that of the integers, moved: their sum may wrap around.
+    const std::int32_t move = c.kind == Kind::constant && !exceptions ? c.choice.base : 0;
+    for (std::int32_t& v : q.q) v = wrap_add(v, wrap_sub(move, biased));
+    if (exceptions) {
       typename FastExactSums<V>::Room room;
       room.sum.q = q;
       FastExactSums<V>::open_quantised(px, fill, room.sum);
@@ -380,6 +373,7 @@ struct FastSums : FastCodec<V> {
       const std::size_t n = FastExactSums<V>::add_terms(p, room, true, term, count, to, capacity);
       return n != 0 ? n : rare();
     }
+    if (c.kind == Kind::constant) return write_sum(p, q, nullptr, count, to, rare);
     Integers other;
     unpack(c, other);
     return add_integers(p, q, other, &choice, count, to, rare);
@@ -399,9 +393,10 @@ struct FastSums : FastCodec<V> {
     }
     q.start(local_base);
     if constexpr (sums_terms) {
-      typename V::Planes s;
-      if (fill.blocks == 0 && sum_planes(choice.predictor, &q, local_base, &c, 1, s))
-        return finish_stages<typename V::Sums>(p, s, choice, choice.predictor, chunk_values, to, rare);
+      Fill marks = fill;
+      marks.value = sum;
+      const std::size_t n = sum_planes(p, choice, &q, local_base, &c, 1, marks, to, rare);
+      if (n != 0) return n;
     }
     Writer w;
     if (!with_predictor(choice.predictor,

@@ -1,6 +1,6 @@
 // Sums of several chunks, with local elements or without, in one pass: what adding them one after another would write,
 // without the bytes of partial sums. Where all are coded alike their residuals are added as planes, if V can; else
-// they are added in the open, as those with exceptions are (fast_exact_sums.h). Included after fast_sums.h.
+// they are added in the open, as those with different exceptions are (fast_exact_sums.h). Included after fast_sums.h.
 
 template <class V>
 struct FastManySums : FastSums<V> {
@@ -27,16 +27,29 @@ struct FastManySums : FastSums<V> {
     int count = 0;
     bool alike = true;
     std::int32_t base = 0;  ///< the sum of all
+    Fill fill;              ///< where all are marked, and the sum of their fill values
   };
 
-  /// Parse::rare: exceptions.
-  static Parse read(std::span<const Term> terms, Terms& t) {
+  /// The exceptions of the next term, and those that `t` has, `any` or none: whether these are one number in the same
+  /// blocks. `p`: of the sum.
+  static bool add_exceptions(const Params& p, const Params& pc, const Parsed& c, bool any, Terms& t) {
+    if (!any) t.fill.blocks = c.fill_blocks;
+    if (t.fill.blocks != c.fill_blocks) return false;
+    if (c.fill_blocks == 0) return true;
+    if (!pc.shape.sum && is_on_grid(pc, c.fill_value)) return false;
+    if (any) return Sums::add_fill(p, t.fill.value, pc, c.fill_value, t.fill.value);
+    t.fill.value = __builtin_bit_cast(std::uint64_t, fill_as_double(pc, c.fill_value));
+    return true;
+  }
+
+  /// `local`: with elements, whose exceptions t.fill has. Parse::rare: exceptions that are not the same.
+  static Parse read(const Params& p, std::span<const Term> terms, bool local, Terms& t) {
     Parsed* end = std::end(t.coded);
     for (const Term& term : terms) {
       Parsed& c = t.coded[t.codeds];
       const Parse found = parse<V>(*term.params, term.bytes, c);
       if (found != Parse::ok) return found;
-      if (c.kind == Kind::fill || c.fill_blocks != 0) return Parse::rare;
+      if (c.kind == Kind::fill || !add_exceptions(p, *term.params, c, local || t.count > 0, t)) return Parse::rare;
       t.base = wrap_add(t.base, c.choice.base);
       if (c.kind == Kind::constant) {
         *--end = c;
@@ -77,8 +90,7 @@ struct FastManySums : FastSums<V> {
   }
 
   /// `local`: null, or local integers with a bias. Returns 0 where residuals would not do.
-  static std::size_t sum_residuals(const Params& p, Integers* local, std::int32_t biased, const Terms& t,
-                                   std::uint8_t* to) {
+  static std::size_t sum_residuals(const Params& p, Integers* local, std::int32_t biased, Terms& t, std::uint8_t* to) {
     if constexpr (sums_terms) {
       // With a constant first, local integers choose the predictor.
       if (t.codeds == 0 || !t.alike || (local != nullptr && t.chunk[0]->kind == Kind::constant)) return 0;
@@ -89,10 +101,8 @@ struct FastManySums : FastSums<V> {
         choice.base = wrap_add(choice.base, wrap_sub(base, biased));
         local->start(base);
       }
-      typename V::Planes s;
-      if (!partial_sums_vary(local, base, t) || !sum_planes(choice.predictor, local, base, t.coded, t.codeds, s))
-        return 0;
-      return Sums::template finish_stages<typename V::Sums>(p, s, choice, choice.predictor, chunk_values, to, unfused);
+      if (t.fill.blocks == 0 && !partial_sums_vary(local, base, t)) return 0;
+      return sum_planes(p, choice, local, base, t.coded, t.codeds, t.fill, to, unfused);
     }
     return 0;
   }
@@ -119,29 +129,29 @@ struct FastManySums : FastSums<V> {
     };
     if (count < chunk_values) return exact();
     Terms t;
-    const Parse found = read(terms, t);
-    if (found != Parse::ok) return found == Parse::corrupt ? chunk_corrupt : exact();
-    if (x == nullptr) {
-      if (t.codeds == 0) return write_constant(t.base, to);
-      std::size_t n = sum_residuals(p, nullptr, 0, t, to);
-      if (n == 0) {
-        typename Exact::Room room;
-        n = add_each(p, room, false, t, to, capacity);
-      }
-      return n != 0 ? n : chunk_unfused;
-    }
     typename Exact::Room room;
     Integers& q = room.sum.q;
     Fill fill;
-    if (!load_elements(*px, x, q, fill)) return exact();
-    const std::int32_t biased = bias(*px);
-    if (fill.blocks == 0) {
-      const std::size_t n = sum_residuals(p, &q, biased, t, to);
+    if (x != nullptr) {
+      if (!load_elements(*px, x, q, fill)) return exact();
+      t.fill = fill;
+      t.fill.value = __builtin_bit_cast(std::uint64_t, fill_as_double(*px, fill.value));
+    }
+    const std::int32_t biased = x != nullptr ? bias(*px) : 0;
+    const Parse found = read(p, terms, x != nullptr, t);
+    if (found == Parse::corrupt) return chunk_corrupt;
+    if (found == Parse::ok) {
+      if (x == nullptr && t.codeds == 0) return write_constant(t.base, to);
+      const std::size_t n = sum_residuals(p, x != nullptr ? &q : nullptr, biased, t, to);
       if (n != 0) return n;
     }
-    for (std::int32_t& v : q.q) v = wrap_sub(v, biased);
-    Exact::open_quantised(*px, fill, room.sum);
-    const std::size_t n = add_each(p, room, true, t, to, capacity);
+    if (x != nullptr) {
+      for (std::int32_t& v : q.q) v = wrap_sub(v, biased);
+      Exact::open_quantised(*px, fill, room.sum);
+    }
+    const bool plain = found == Parse::ok && t.fill.blocks == 0;
+    const std::size_t n = plain ? add_each(p, room, x != nullptr, t, to, capacity)
+                                : Exact::add_terms(p, room, x != nullptr, terms, chunk_values, to, capacity);
     return n != 0 ? n : chunk_unfused;
   }
 
