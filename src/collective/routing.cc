@@ -19,6 +19,9 @@ namespace {
 // plain one is tried even then, but rarely: nobody shall be slower than that because a link was measured in a bad
 // moment.
 constexpr double worth_a_try = 3;
+// A plain call of fewer seconds is tried whatever the model says: that costs nothing, and links let short messages
+// through faster than they were measured.
+constexpr double short_try = 1e-3;
 // Of schedules the model knows what differs.
 constexpr double schedule_worth_a_try = 1.5;
 // Later it is tried again so often that trying costs this share of all calls: what was measured may have been bad luck.
@@ -64,11 +67,12 @@ bool History::decide(const Estimates& given) {
   const double plain_time = e.plain_measured > 0 ? e.plain_measured : e.plain_model;
   const double compressed_time = e.compressed_measured > 0 ? e.compressed_measured : e.compressed_model;
   const bool prefers_plain = plain_time <= compressed_time;
-  const bool no_hope = e.plain_measured == 0 && e.plain_model >= worth_a_try * e.compressed_measured;
+  const double plain_worth_a_try = std::max(worth_a_try, short_try / e.compressed_measured);
+  const bool no_hope = e.plain_measured == 0 && e.plain_model >= plain_worth_a_try * e.compressed_measured;
   const double plain_known = no_hope ? e.plain_model : e.plain_measured;
   const bool tries_other = prefers_plain
                                ? ways_.is_due(e.plain_measured, e.compressed_measured, e.compressed_model, worth_a_try)
-                               : ways_.is_due(e.compressed_measured, plain_known, e.plain_model, worth_a_try);
+                               : ways_.is_due(e.compressed_measured, plain_known, e.plain_model, plain_worth_a_try);
   const bool plainly = prefers_plain != tries_other;
   if (!plainly) fraction_ = e.fraction;
   if (!prefers_plain) {

@@ -168,6 +168,12 @@ TEST(History, TriesThePlainWayEvenWithoutHope) {
   EXPECT_LE(plain_calls_of_last_hundred(10, 2, 10, 2, 5000), 1);
 }
 
+// The model knows what a link carries of long messages; short ones may be through sooner.
+TEST(History, TriesShortPlainCallsWithoutHope) {
+  EXPECT_GE(plain_calls_of_last_hundred(2.5e-4, 6e-5, 4e-5, 6e-5, 110), 95);
+  EXPECT_LE(plain_calls_of_last_hundred(2.5e-4, 6e-5, 3e-4, 6e-5, 110), 1);
+}
+
 TEST(History, CorrectsTheModelWhereItIsWrong) {
   EXPECT_GE(plain_calls_of_last_hundred(1.2, 1, 1, 2), 98);
   EXPECT_LE(plain_calls_of_last_hundred(1, 1.2, 2, 1), 2);
