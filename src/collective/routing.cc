@@ -47,7 +47,10 @@ void Measured::note(double seconds) {
 
 double Measured::seconds() const {
   if (calls_ < 3) return 0;
-  return *std::min_element(last_.begin(), last_.begin() + std::min<std::size_t>(calls_ - 1, last_.size()));
+  const std::size_t known = std::min<std::size_t>(calls_ - 1, last_.size());
+  auto sorted = last_;
+  std::partial_sort(sorted.begin(), sorted.begin() + 2, sorted.begin() + static_cast<std::ptrdiff_t>(known));
+  return sorted[known / last_.size()];  // of fewer the best
 }
 
 bool History::at_once() {

@@ -34,7 +34,8 @@ struct CallKind {
   auto operator<=>(const CallKind&) const = default;  // NOLINT(modernize-use-nullptr): a bug of clang-tidy 14
 };
 
-/// What one rank measured of one way: the best of the last few calls, because whatever else happens makes calls slower.
+/// What one rank measured of one way: the second best of the last four calls. Whatever else happens makes calls slower;
+/// but one that nothing happens to is luck where a way is often held up, as long messages are.
 class Measured {
  public:
   void note(double seconds);
