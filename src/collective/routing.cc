@@ -19,8 +19,8 @@ namespace {
 // plain one is tried even then, but rarely: nobody shall be slower than that because a link was measured in a bad
 // moment.
 constexpr double worth_a_try = 3;
-// A plain call of fewer seconds is tried whatever the model says: that costs nothing, and links let short messages
-// through faster than they were measured.
+// A call of fewer seconds costs nothing to try: a plain one is tried whatever the model says, since links let short
+// messages through faster than they were measured; and one that was slow by bad luck is tried again soon.
 constexpr double short_try = 1e-3;
 // Of schedules the model knows what differs.
 constexpr double schedule_worth_a_try = 1.5;
@@ -98,9 +98,11 @@ bool Trials::is_due(double taken, double other, double other_model, double hope)
   ++calls_since_;
   if (taken == 0) return false;
   if (other == 0) return other_model < hope * taken;
-  const double due = std::clamp((other / taken - 1) / share_of_trying, calls_between_tries[0], calls_between_tries[1]);
+  double due = std::clamp((other / taken - 1) / share_of_trying, calls_between_tries[0], calls_between_tries[1]);
+  if (other_model < short_try) due = std::min(due, patience_);
   if (static_cast<double>(calls_since_) < due) return false;
   calls_since_ = 0;
+  patience_ = std::min(2 * patience_, calls_between_tries[1]);
   return true;
 }
 

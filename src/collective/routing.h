@@ -70,6 +70,7 @@ class Trials {
 
  private:
   std::uint64_t calls_since_ = 0;
+  double patience_ = 8;  ///< calls after which a short one is tried again; longer each time
 };
 
 /// What happened to calls of one kind.

@@ -171,7 +171,7 @@ TEST(History, TriesThePlainWayEvenWithoutHope) {
 // The model knows what a link carries of long messages; short ones may be through sooner.
 TEST(History, TriesShortPlainCallsWithoutHope) {
   EXPECT_GE(plain_calls_of_last_hundred(2.5e-4, 6e-5, 4e-5, 6e-5, 110), 95);
-  EXPECT_LE(plain_calls_of_last_hundred(2.5e-4, 6e-5, 3e-4, 6e-5, 110), 1);
+  EXPECT_LE(plain_calls_of_last_hundred(2.5e-4, 6e-5, 3e-4, 6e-5, 110), 4);
 }
 
 TEST(History, CorrectsTheModelWhereItIsWrong) {
@@ -195,6 +195,24 @@ TEST(History, BadLuckIsForgotten) {
     plainly += p ? 1 : 0;
   }
   EXPECT_GE(plainly, 900);
+}
+
+// Ranks that were not all running, when a call of microseconds was measured: it seems to take milliseconds.
+TEST(History, BadLuckOfShortCallsIsForgottenSoon) {
+  History h;
+  int plainly = 0;
+  for (int i = 0; i < 200; ++i) {
+    bool p = h.at_once();
+    if (!p) {
+      Estimates e = estimates(1e-5, 4e-5);
+      e.plain_measured = h.plain.seconds();
+      e.compressed_measured = h.compressed.seconds();
+      p = h.decide(e);
+    }
+    (p ? h.plain : h.compressed).note(!p ? 4e-5 : i < 3 ? 4e-3 : 1e-5);
+    plainly += p ? 1 : 0;
+  }
+  EXPECT_GE(plainly, 150);
 }
 
 TEST(History, AsksRarelyWherePlainIsFaster) {
