@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "bench/timing.h"
+#include "core/element.h"
 #include "frame/frame.h"
 #include "report/quality.h"
 
@@ -23,10 +24,12 @@ struct Workspace {
   Bytes frame_x, frame_y, sum;
   std::size_t x_size = 0, y_size = 0;
 
-  Workspace(ConstArray field, std::size_t bytes) : x_bytes(tile(field, bytes, 0)), decoded(x_bytes.size()) {
+  Workspace(const LoadedField& f, std::size_t bytes) : x_bytes(tile(f.array(), bytes, 0)), decoded(x_bytes.size()) {
+    const ConstArray field = f.array();
     x = {x_bytes.data(), x_bytes.size() / size_of(field.dtype), field.dtype};
-    // Another operand of the same scene, moved a little, as the images of a stack are.
+    // Another operand of the same scene, moved a little, as the images of a stack are; but land stays where it is.
     y_bytes = tile(field, bytes, field.count > second_operand_shift ? second_operand_shift : 0);
+    if (f.field.fill) keep_in_place(*f.field.fill);
     // No frame of any codec is larger.
     frame_x.resize(x.bytes() + x.bytes() / 50 + 64);
     frame_y.resize(frame_x.size());
@@ -36,6 +39,18 @@ struct Workspace {
   [[nodiscard]] MutArray out() { return {decoded.data(), x.count, x.dtype}; }
 
  private:
+  /// Only what is the fill value in x is it in y.
+  void keep_in_place(double fill) {
+    with_element(x.dtype, [&](auto element) {
+      using Stored = typename decltype(element)::Stored;
+      const auto is_fill = [&](Stored v) { return static_cast<double>(element.widen(v)) == fill; };
+      const auto* from = reinterpret_cast<const Stored*>(x_bytes.data());
+      auto* to = reinterpret_cast<Stored*>(y_bytes.data());
+      for (std::size_t i = 0; i < x.count; ++i)
+        if (is_fill(from[i]) || is_fill(to[i])) to[i] = from[i];
+    });
+  }
+
   /// The field repeated to `bytes` (rounded down to whole elements), from element `start` on.
   static Bytes tile(ConstArray field, std::size_t bytes, std::size_t start) {
     const auto* from = static_cast<const std::uint8_t*>(field.data);
@@ -173,9 +188,9 @@ void bench_other(const LoadedField& f, const Codec& codec, const Bound& bound, c
 std::vector<CodecRow> bench_field(const LoadedField& field, const std::vector<Bound>& bounds,
                                   const CodecBenchOptions& options, const std::function<void()>& step) {
   std::vector<CodecRow> rows;
-  Workspace large(field.array(), options.bytes);
+  Workspace large(field, options.bytes);
   std::unique_ptr<Workspace> small;
-  if (options.cache_bytes > 0) small = std::make_unique<Workspace>(field.array(), options.cache_bytes);
+  if (options.cache_bytes > 0) small = std::make_unique<Workspace>(field, options.cache_bytes);
   const auto measure = [&](const Codec& codec, const Bound& bound, int order) {
     if (!codec.takes(field.field.shape.dtype)) return;
     const std::size_t first = rows.size();
@@ -204,7 +219,7 @@ std::vector<CodecRow> bench_field(const LoadedField& field, const std::vector<Bo
 
 std::optional<CodecRow> ratio_of_field(const LoadedField& field, const Bound& bound, const Codec& codec) {
   if (!codec.takes(field.field.shape.dtype)) return std::nullopt;
-  Workspace w(field.array(), field.bytes.size());
+  Workspace w(field, field.bytes.size());
   return new_row(field, codec, bound, grid_for(codec, field, bound, w), w);
 }
 

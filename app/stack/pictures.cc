@@ -111,7 +111,7 @@ std::vector<std::string> write_pictures(const StackResult& result, const ImageSe
   const Plane exact = fit(first_slab(result.exact, set));
   const Plane laconic = fit(laconic_full);
   const auto [low, high] = colour_limits(exact);
-  const auto by_value = [low = low, high = high](double v) { return sequential_colour((v - low) / (high - low)); };
+  const auto by_value = [from = low, to = high](double v) { return sequential_colour((v - from) / (to - from)); };
   const double full = result.absolute_bound > 0 ? result.absolute_bound : 1;
   const Image exact_picture = paint(exact, by_value);
   const Image laconic_picture = paint(laconic, by_value);

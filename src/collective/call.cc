@@ -321,8 +321,7 @@ Report Call::finish() {
   Stats& s = report_.stats;
   const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - start_;
   s.other_seconds = std::max(0.0, whole.count() - s.codec_seconds - s.wire_seconds - s.compute_seconds);
-  if (history_ != nullptr) history_->compressed.note(whole.count());
-  if (by_schedule_ != nullptr) by_schedule_->note(whole.count());
+  if (history_ != nullptr) history_->note_compressed(whole.count(), by_schedule_);
   if (verification_) verification_->run(name_of(proposal_.collective), comm_, report_);
   comm_.record(report_);
   return report_;

@@ -33,7 +33,7 @@ struct Record {
   std::uint64_t count = 0, total = 0, layout = 0, segment_values = 0;
   double range_min = 0, range_max = 0;
   std::uint64_t range_count = 0, range_non_finite = 0;
-  double fraction = 0, sampled_within = 0, plain_seconds = 0, compressed_seconds = 0;
+  double fraction = 0, sampled_within = 0, plain_seconds = 0, compressed_cost = 0;
   double ring_seconds = 0, direct_seconds = 0;
   char text[text_room] = {};
 };
@@ -66,7 +66,7 @@ Record pack(const Proposal& p) {
   r.fraction = p.fraction;
   r.sampled_within = p.sampled_within;
   r.plain_seconds = p.plain_seconds;
-  r.compressed_seconds = p.compressed_seconds;
+  r.compressed_cost = p.compressed_cost;
   r.ring_seconds = p.schedule_seconds.ring;
   r.direct_seconds = p.schedule_seconds.direct;
   r.root = p.root;
@@ -224,7 +224,9 @@ std::vector<T> exchange(Communicator& comm, const T& mine, Report& report) {
 }  // namespace
 
 Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report& report) {
+  const double before = report.stats.wire_seconds;
   const std::vector<Record> all = exchange(comm, pack(mine), report);
+  report.agreement_seconds = report.stats.wire_seconds - before;
   require_nobody_refused(all);
   require_equal(all, rule);
   if (rule == CountRule::gather) require_totals(all);
@@ -232,7 +234,7 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
   agreed.threads = all.front().threads;
   if (mine.root >= 0) agreed.layout = all[static_cast<std::size_t>(mine.root)].layout;
   agreed.plain_seconds = extreme_of(all, &Record::plain_seconds, keeps_ranks_together(mine.collective));
-  agreed.compressed_seconds = extreme_of(all, &Record::compressed_seconds, true);
+  agreed.compressed_cost = extreme_of(all, &Record::compressed_cost, true);
   agreed.schedule_seconds = {extreme_of(all, &Record::ring_seconds, true),
                              extreme_of(all, &Record::direct_seconds, true)};
   for (const Record& r : all) {

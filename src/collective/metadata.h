@@ -40,8 +40,8 @@ struct Proposal {
   double fraction = 0;                   ///< of the bytes that a sample of the operand leaves; 0: no sample
   double sampled_within = 0;             ///< the absolute bound of that sample; 0: lossless
   double plain_seconds = 0;              ///< measured by this rank before, see routing.h; 0: not
-  double compressed_seconds = 0;         ///< the same
-  ScheduleSeconds schedule_seconds{};    ///< the same, of compressed calls by schedule
+  double compressed_cost = 0;            ///< the same, as a multiple of the model's seconds
+  ScheduleSeconds schedule_seconds{};    ///< measured, of compressed calls by schedule
   int threads = 1;                       ///< of the codec on this rank
   std::uint64_t segment_values = 0;      ///< wish; 0: none
   Memory::SegmentBytes segment_bytes{};  ///< of the memory of this rank's arrays; powers of two
@@ -62,8 +62,8 @@ struct Agreement {
   bool sampled = false;               ///< within about the bound that the range of all operands gives
   double plain_seconds = 0;           ///< of the rank that came last, so that nobody's waiting counts; where ranks may
                                       ///< leave before others have come (rooted calls, scans): the slowest rank's
-  double compressed_seconds = 0;      ///< of the rank that came last
-  ScheduleSeconds schedule_seconds{};    ///< the same
+  double compressed_cost = 0;         ///< of the rank that came last, as a multiple of the model's seconds
+  ScheduleSeconds schedule_seconds{};    ///< by schedule, of the rank that came last
   int threads = 1;                       ///< the fewest of any rank's codec
   std::uint64_t segment_values = 0;      ///< smallest wish; 0: nobody had one
   Memory::SegmentBytes segment_bytes{};  ///< the largest that any rank has

@@ -133,9 +133,9 @@ std::optional<Report> PlainWay::at_once() {
 void PlainWay::propose(ConstArray operand) {
   Proposal& p = call_.proposal();
   if (history_ != nullptr) {
-    p.plain_seconds = history_->plain.seconds();
-    p.compressed_seconds = history_->compressed.seconds();
-    p.schedule_seconds = {history_->ring.seconds(), history_->direct.seconds()};
+    p.plain_seconds = history_->plain.cost();
+    p.compressed_cost = history_->compressed.cost();
+    p.schedule_seconds = {history_->ring.cost(), history_->direct.cost()};
   }
   if (mode_ != Mode::automatic || p.refused) return;
   operand_ = operand;
@@ -226,7 +226,7 @@ std::optional<Report> PlainWay::if_cheaper(const Agreement& agreed) {
   const bool wants_sample = e.compressed_at_best <= e.plain_model && e.plain_model <= e.compressed_model;
   if (!agreed.sampled && wants_sample) e = estimates(costs, sample_together(agreed));
   e.plain_measured = agreed.plain_seconds;
-  e.compressed_measured = agreed.compressed_seconds;
+  e.compressed_measured = agreed.compressed_cost * e.compressed_model;
   if (history_ != nullptr) {
     history_->result_bound = call_.report().result_bound;
     const double own = call_.proposal().range.width();

@@ -27,13 +27,13 @@ constexpr double schedule_worth_a_try = 1.5;
 // Later it is tried again so often that trying costs this share of all calls: what was measured may have been bad luck.
 constexpr double share_of_trying = 0.01;
 constexpr double calls_between_tries[] = {8, 1000};
-// Data whose sample shrinks this much better or worse is other data: what was measured no longer says anything.
+// Of data whose sample shrinks this much better or worse, what schedules took says nothing.
 constexpr double other_data = 1.3;
 // Where compression could not pay even if nothing travelled, by the model and this much more, nobody needs to ask
 // twice.
 constexpr double hopeless = 2;
 
-constexpr std::uint64_t first_interval = 4;
+constexpr std::uint64_t interval_growth = 4;
 constexpr double longest_interval = 4096;
 constexpr double share_of_asking = 0.01;
 
@@ -41,11 +41,11 @@ constexpr std::size_t most_kinds = 4096;
 
 }  // namespace
 
-void Measured::note(double seconds) {
-  if (calls_++ > 0) last_[(calls_ - 2) % last_.size()] = seconds;
+void Measured::note(double cost) {
+  if (calls_++ > 0) last_[(calls_ - 2) % last_.size()] = cost;
 }
 
-double Measured::seconds() const {
+double Measured::cost() const {
   if (calls_ < 3) return 0;
   const std::size_t known = std::min<std::size_t>(calls_ - 1, last_.size());
   auto sorted = last_;
@@ -60,11 +60,10 @@ bool History::at_once() {
   return true;
 }
 
-bool History::decide(const Estimates& given) {
-  Estimates e = given;
+bool History::decide(const Estimates& e) {
   if (fraction_ > 0 && std::max(e.fraction, fraction_) > other_data * std::min(e.fraction, fraction_)) {
-    for (Measured* m : {&compressed, &ring, &direct}) m->clear();
-    e.compressed_measured = 0;
+    ring.clear();
+    direct.clear();
     fraction_ = 0;
   }
   const double plain_time = e.plain_measured > 0 ? e.plain_measured : e.plain_model;
@@ -78,6 +77,7 @@ bool History::decide(const Estimates& given) {
                                : ways_.is_due(e.compressed_measured, plain_known, e.plain_model, plain_worth_a_try);
   const bool plainly = prefers_plain != tries_other;
   if (!plainly) fraction_ = e.fraction;
+  model_ = plainly ? 0 : e.compressed_model;
   if (!prefers_plain) {
     interval_ = 0;
   } else if (plainly && (e.plain_measured > 0 || e.compressed_at_best > hopeless * e.plain_model)) {
@@ -106,13 +106,20 @@ bool Trials::is_due(double taken, double other, double other_model, double hope)
   return true;
 }
 
+void History::note_compressed(double seconds, Measured* schedule) {
+  if (schedule != nullptr) schedule->note(seconds);
+  if (model_ > 0) compressed.note(seconds / model_);
+  model_ = 0;
+}
+
 void History::let_pass(const Estimates& e) {
   const double plain_time = e.plain_measured > 0 ? e.plain_measured : e.plain_model;
   const double enough = std::clamp(e.agreement / (share_of_asking * plain_time), 4.0, longest_interval);
   const auto most = static_cast<std::uint64_t>(enough);
   const bool sure = e.compressed_at_best > hopeless * plain_time;
-  interval_ = sure ? most : std::min(most, interval_ == 0 ? first_interval : interval_ * 4);
-  at_once_left_ = interval_;
+  // Only calls after the second in a row: where data of two kinds take turns each goes its way.
+  interval_ = sure ? most : std::min(most, interval_ == 0 ? 1 : interval_ * interval_growth);
+  at_once_left_ = interval_ - 1;
 }
 
 Costs Routing::calibrate(CodecKind kind, Transport& transport, Memory& memory) {
@@ -142,9 +149,11 @@ History& Routing::of(const CallKind& kind) {
   return last_->second;
 }
 
-double plain_estimate(Collective collective, std::uint64_t bytes, Communicator& comm) {
+double plain_estimate(Collective collective, std::uint64_t bytes, const Report& made, Communicator& comm) {
   const std::optional<Link>& link = comm.routing().link();
-  return link ? plain_seconds({.collective = collective, .bytes = bytes, .ranks = comm.size()}, *link) : 0;
+  if (!link) return 0;
+  const double waited = std::max(0.0, made.agreement_seconds - exchange_seconds(comm.size(), *link));
+  return plain_seconds({.collective = collective, .bytes = bytes, .ranks = comm.size()}, *link) + waited;
 }
 
 ScheduleSeconds model_of_schedules(Collective collective, Op op, ConstArray x, const Budget& budget,

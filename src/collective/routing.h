@@ -34,14 +34,15 @@ struct CallKind {
   auto operator<=>(const CallKind&) const = default;  // NOLINT(modernize-use-nullptr): a bug of clang-tidy 14
 };
 
-/// What one rank measured of one way: the second best of the last four calls. Whatever else happens makes calls slower;
-/// but one that nothing happens to is luck where a way is often held up, as long messages are.
+/// What one rank measured of one way, in seconds or as a multiple of an expectation: the second best of the last four
+/// calls. Whatever else happens makes calls slower; but one that nothing happens to is luck where a way is often held
+/// up, as long messages are.
 class Measured {
  public:
-  void note(double seconds);
+  void note(double cost);
   void clear() { calls_ = 0; }
   /// 0 until there are three: the first, which also pays for connections and pages, does not count, and one is luck.
-  [[nodiscard]] double seconds() const;
+  [[nodiscard]] double cost() const;
 
  private:
   std::array<double, 4> last_{};
@@ -76,19 +77,22 @@ class Trials {
 /// What happened to calls of one kind.
 class History {
  public:
-  Measured plain, compressed;  ///< this rank's own
-  Measured ring, direct;       ///< of the compressed ones, those by one of these schedules
-  double result_bound = 0;     ///< of the last agreement
-  double widening = 1;         ///< all operands' range, as a multiple of this rank's, in the last agreement
+  Measured plain;           ///< this rank's own; seconds
+  Measured compressed;      ///< the same as a multiple of what the model had for that data: other data may be next
+  Measured ring, direct;    ///< seconds of those by one of these schedules, of data like the last
+  double result_bound = 0;  ///< of the last agreement
+  double widening = 1;      ///< all operands' range, as a multiple of this rank's, in the last agreement
 
   /// Whether this call goes plainly without being agreed on. The same on all ranks, and counted.
   bool at_once();
   /// Whether the call that is being agreed on goes plainly. May let some of the next ones go at_once(), more and more
   /// often, so that asking costs a hundredth of what the calls take.
-  bool decide(const Estimates& given);
+  bool decide(const Estimates& e);
   /// Whether the compressed call being agreed on takes a direct exchange rather than a ring. `expected`: what is done
   /// where not both have been measured.
   bool goes_directly(bool expected, const ScheduleSeconds& model, const ScheduleSeconds& measured);
+  /// The compressed call that was agreed on, by ring or direct (or null).
+  void note_compressed(double seconds, Measured* schedule);
   /// The call being agreed on cannot go plainly.
   void forbid_plain() { at_once_left_ = interval_ = 0; }
 
@@ -97,7 +101,8 @@ class History {
 
   Trials ways_, schedules_;
   std::uint64_t at_once_left_ = 0, interval_ = 0;
-  double fraction_ = 0;  ///< of the compressed calls that were measured
+  double fraction_ = 0;  ///< of the last compressed call
+  double model_ = 0;     ///< seconds that the model gave the call agreed on, if that is compressed and was asked about
 };
 
 /// What a communicator knows about costs.
@@ -123,9 +128,9 @@ class Routing {
   Shortcuts shortcuts_;                                 ///< into histories_
 };
 
-/// Seconds that the model gives the plain library's own call; 0 where nothing has been measured yet. `bytes`: as
-/// Workload has them.
-double plain_estimate(Collective collective, std::uint64_t bytes, Communicator& comm);
+/// Seconds that the plain library's own call would have taken by the model, for a call that was made: it would have
+/// waited for the last rank, too. 0 where nothing has been measured yet. `bytes`: as Workload has them.
+double plain_estimate(Collective collective, std::uint64_t bytes, const Report& made, Communicator& comm);
 
 /// What the model expects of a reduction of x within `budget`, the same on all ranks. Zeros where it knows too little:
 /// links or codecs that have not been measured, or no sample of the data.

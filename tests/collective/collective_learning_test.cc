@@ -116,6 +116,23 @@ TEST(Learning, TheRangeOfAllDecides) {
   });
 }
 
+TEST(Learning, PlainCallsWouldHaveWaitedForTheLastRankToo) {
+  on_ranks(2, [](int, Communicator& comm) {
+    Report made;
+    const double at_once = plain_estimate(Collective::allreduce, 8000, made, comm);
+    EXPECT_GT(at_once, 0);
+    made.agreement_seconds = exchange_seconds(2, link);
+    EXPECT_DOUBLE_EQ(plain_estimate(Collective::allreduce, 8000, made, comm), at_once);
+    made.agreement_seconds += 1;
+    EXPECT_DOUBLE_EQ(plain_estimate(Collective::allreduce, 8000, made, comm), at_once + 1);
+    const std::vector<double> mine(1000, comm.rank());
+    std::vector<double> got(mine.size());
+    const Report real = allreduce(view(mine), view(got), Op::sum, comm, with("1e-3"));
+    EXPECT_GT(real.agreement_seconds, 0);
+    EXPECT_LE(real.agreement_seconds, real.stats.wire_seconds);
+  });
+}
+
 TEST(Learning, HopelessAndShortCallsExchangeNothingMore) {
   const auto operands = apart(2, 100000);
   const auto body = [&](int rank, Communicator& comm) {

@@ -138,6 +138,10 @@ Estimates estimates(double plain, double compressed) {
           .agreement = 1e-4};
 }
 
+void note(History& h, bool plainly, double seconds) {
+  plainly ? h.plain.note(seconds) : h.note_compressed(seconds, nullptr);
+}
+
 /// Runs calls that take these seconds; how many of the last hundred went plainly.
 int plain_calls_of_last_hundred(double plain_model, double compressed_model, double plain, double compressed,
                                 int calls = 500) {
@@ -147,11 +151,11 @@ int plain_calls_of_last_hundred(double plain_model, double compressed_model, dou
     bool p = h.at_once();
     if (!p) {
       Estimates e = estimates(plain_model, compressed_model);
-      e.plain_measured = h.plain.seconds();
-      e.compressed_measured = h.compressed.seconds();
+      e.plain_measured = h.plain.cost();
+      e.compressed_measured = h.compressed.cost() * e.compressed_model;
       p = h.decide(e);
     }
-    (p ? h.plain : h.compressed).note(p ? plain : compressed);
+    note(h, p, p ? plain : compressed);
     if (i >= calls - 100) plainly += p ? 1 : 0;
   }
   return plainly;
@@ -187,11 +191,11 @@ TEST(History, BadLuckIsForgotten) {
     bool p = h.at_once();
     if (!p) {
       Estimates e = estimates(1, 2);
-      e.plain_measured = h.plain.seconds();
-      e.compressed_measured = h.compressed.seconds();
+      e.plain_measured = h.plain.cost();
+      e.compressed_measured = h.compressed.cost() * e.compressed_model;
       p = h.decide(e);
     }
-    (p ? h.plain : h.compressed).note(!p ? 2 : i < 3 ? 3 : 1);
+    note(h, p, !p ? 2 : i < 3 ? 3 : 1);
     plainly += p ? 1 : 0;
   }
   EXPECT_GE(plainly, 900);
@@ -205,11 +209,11 @@ TEST(History, BadLuckOfShortCallsIsForgottenSoon) {
     bool p = h.at_once();
     if (!p) {
       Estimates e = estimates(1e-5, 4e-5);
-      e.plain_measured = h.plain.seconds();
-      e.compressed_measured = h.compressed.seconds();
+      e.plain_measured = h.plain.cost();
+      e.compressed_measured = h.compressed.cost() * e.compressed_model;
       p = h.decide(e);
     }
-    (p ? h.plain : h.compressed).note(!p ? 4e-5 : i < 3 ? 4e-3 : 1e-5);
+    note(h, p, !p ? 4e-5 : i < 3 ? 4e-3 : 1e-5);
     plainly += p ? 1 : 0;
   }
   EXPECT_GE(plainly, 150);
@@ -222,26 +226,43 @@ TEST(History, AsksRarelyWherePlainIsFaster) {
     if (h.at_once()) continue;
     ++asked;
     Estimates e = estimates(1e-5, 1e-3);  // an agreement takes ten times as long as the call
-    e.plain_measured = h.plain.seconds();
+    e.plain_measured = h.plain.cost();
     EXPECT_TRUE(h.decide(e));
     h.plain.note(1e-5);
   }
   EXPECT_LE(asked, 12);
 }
 
-TEST(History, OtherDataIsJudgedAnew) {
+/// Smooth and rough data take turns: so do these seconds. How many of the last hundred calls went plainly.
+int plain_calls_of_mixed(const std::array<double, 2>& model, const std::array<double, 2>& compressed) {
   History h;
-  Estimates rough = estimates(1, 1.1);
-  rough.fraction = 0.9;
-  for (int i = 0; i < 3; ++i) h.compressed.note(1.5);
-  rough.compressed_model = 0.9;
-  EXPECT_FALSE(h.decide(rough));  // compresses, and remembers this kind of data
-  Estimates smooth = estimates(1, 0.2);
-  smooth.fraction = 0.05;
-  smooth.plain_measured = 1;
-  smooth.compressed_measured = 1.5;
-  EXPECT_FALSE(h.decide(smooth));
-  EXPECT_EQ(h.compressed.seconds(), 0);  // of rough data: forgotten
+  int plainly = 0;
+  for (std::size_t i = 0; i < 5000; ++i) {
+    bool p = h.at_once();
+    if (!p) {
+      Estimates e = estimates(1, model[i % 2]);
+      e.fraction = i % 2 == 0 ? 0.05 : 0.5;
+      e.plain_measured = h.plain.cost();
+      e.compressed_measured = h.compressed.cost() * e.compressed_model;
+      p = h.decide(e);
+    }
+    note(h, p, p ? 3 : compressed[i % 2]);
+    if (i >= 4900) plainly += p ? 1 : 0;
+  }
+  return plainly;
+}
+
+// Data that shrink more or less from call to call, as forward and backward transforms have them.
+TEST(History, MixedDataCorrectTheModel) {
+  EXPECT_GE(plain_calls_of_mixed({0.9, 1.2}, {60, 80}), 98);  // the model is wrong by as much for both
+  EXPECT_LE(plain_calls_of_mixed({0.9, 1.2}, {0.9, 1.2}), 2);
+  EXPECT_NEAR(plain_calls_of_mixed({0.5, 2}, {1.5, 6}), 50, 2) << "each kind of data goes its way";
+}
+
+TEST(History, CallsThatTheModelWasNotAskedAboutAreNotNoted) {
+  History h;
+  for (int i = 0; i < 3; ++i) h.note_compressed(1, nullptr);
+  EXPECT_EQ(h.compressed.cost(), 0);
 }
 
 TEST(History, WhatMustNotGoPlainlyIsAskedAgain) {
@@ -258,7 +279,7 @@ int direct_calls_of_last_fifty(bool expected, const ScheduleSeconds& model, cons
   History h;
   int direct = 0;
   for (int i = 0; i < 100; ++i) {
-    const bool d = h.goes_directly(expected, model, {h.ring.seconds(), h.direct.seconds()});
+    const bool d = h.goes_directly(expected, model, {h.ring.cost(), h.direct.cost()});
     (d ? h.direct : h.ring).note(d ? real.direct : real.ring);
     if (i >= 50) direct += d ? 1 : 0;
   }
@@ -283,15 +304,15 @@ TEST(Measured, TheFirstCallDoesNotCount) {
   Measured m;
   m.note(1);
   m.note(5);
-  EXPECT_EQ(m.seconds(), 0);
+  EXPECT_EQ(m.cost(), 0);
   m.note(4);
-  EXPECT_EQ(m.seconds(), 4);
+  EXPECT_EQ(m.cost(), 4);
   for (int i = 0; i < 4; ++i) m.note(7);
-  EXPECT_EQ(m.seconds(), 7);
+  EXPECT_EQ(m.cost(), 7);
   m.note(2);
-  EXPECT_EQ(m.seconds(), 7) << "one is luck";
+  EXPECT_EQ(m.cost(), 7) << "one is luck";
   m.note(3);
-  EXPECT_EQ(m.seconds(), 3);
+  EXPECT_EQ(m.cost(), 3);
 }
 
 // Plain calls that are held up by the wire three times out of four.
@@ -302,11 +323,11 @@ TEST(History, LuckyCallsDoNotHideWhatCallsMostlyTake) {
     bool p = h.at_once();
     if (!p) {
       Estimates e = estimates(3, 2);
-      e.plain_measured = h.plain.seconds();
-      e.compressed_measured = h.compressed.seconds();
+      e.plain_measured = h.plain.cost();
+      e.compressed_measured = h.compressed.cost() * e.compressed_model;
       p = h.decide(e);
     }
-    (p ? h.plain : h.compressed).note(!p ? 2 : i % 4 == 0 ? 1.9 : 4);
+    note(h, p, !p ? 2 : i % 4 == 0 ? 1.9 : 4);
     plainly += p ? 1 : 0;
   }
   EXPECT_LE(plainly, 200);

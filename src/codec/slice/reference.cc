@@ -37,6 +37,21 @@ struct F64 {
   static Bits bits(double v) { return std::bit_cast<std::uint64_t>(v); }
 };
 
+/// f with one of the above; integers, which are never quantised, count as f32.
+template <class F>
+auto with_float(DType t, F f) {
+  switch (t) {
+    case DType::f64:
+      return f(F64{});
+    case DType::f16:
+      return f(F16{});
+    case DType::bf16:
+      return f(BF16{});
+    default:
+      return f(F32{});
+  }
+}
+
 /// Rounds a double (itself rounded to odd) to the element, as one rounding of the exact value.
 template <class T>
 typename T::Bits bits_of_odd(double v) {
@@ -159,16 +174,7 @@ void load_elements(const Params& p, const void* x, int count, Chunk<I>& c) {
     if (p.shape.element_bytes == 4) return load_exact<std::uint32_t>(p, x, count, c);
     return load_exact<std::uint64_t>(p, x, count, c);
   }
-  switch (p.grid.dtype) {
-    case DType::f64:
-      return quantise<F64>(p, x, count, c);
-    case DType::f16:
-      return quantise<F16>(p, x, count, c);
-    case DType::bf16:
-      return quantise<BF16>(p, x, count, c);
-    default:
-      return quantise<F32>(p, x, count, c);
-  }
+  return with_float(p.grid.dtype, [&]<class T>(T) { return quantise<T>(p, x, count, c); });
 }
 
 template <class I>
@@ -178,16 +184,7 @@ void store_elements(const Params& p, const Chunk<I>& c, void* y) {
     if (p.shape.element_bytes == 4) return store_exact<std::uint32_t>(p, c, y);
     return store_exact<std::uint64_t>(p, c, y);
   }
-  switch (p.grid.dtype) {
-    case DType::f64:
-      return dequantise<F64>(p, c, y);
-    case DType::f16:
-      return dequantise<F16>(p, c, y);
-    case DType::bf16:
-      return dequantise<BF16>(p, c, y);
-    default:
-      return dequantise<F32>(p, c, y);
-  }
+  return with_float(p.grid.dtype, [&]<class T>(T) { return dequantise<T>(p, c, y); });
 }
 
 /// Chunks are 20-70 KB: one of each kind per thread, not on the caller's stack.
@@ -228,16 +225,7 @@ void regrid_as(const Params& p, Chunk<I>& c) {
 template <class I>
 void regrid(const Params& p, Chunk<I>& c) {
   if (p.shape.sum || p.shape.exact_only || !c.any_marks()) return;
-  switch (p.grid.dtype) {
-    case DType::f64:
-      return regrid_as<F64>(p, c);
-    case DType::f16:
-      return regrid_as<F16>(p, c);
-    case DType::bf16:
-      return regrid_as<BF16>(p, c);
-    default:
-      return regrid_as<F32>(p, c);
-  }
+  return with_float(p.grid.dtype, [&]<class T>(T) { return regrid_as<T>(p, c); });
 }
 
 /// out = a + b: integers add; where either is an exception the exact values do.
@@ -377,45 +365,19 @@ std::size_t sum(const Params&, const Params*, const void*, std::span<const Term>
 }  // namespace
 
 double element_value(DType t, std::uint64_t bits) {
-  switch (t) {
-    case DType::f64:
-      return F64::real(bits);
-    case DType::f16:
-      return F16::real(static_cast<std::uint16_t>(bits));
-    case DType::bf16:
-      return BF16::real(static_cast<std::uint16_t>(bits));
-    default:
-      return F32::real(static_cast<std::uint32_t>(bits));
-  }
+  return with_float(t, [&]<class T>(T) { return double{T::real(static_cast<typename T::Bits>(bits))}; });
 }
 
 std::uint64_t element_of_sum(const Params& p, const std::uint8_t* terms, int n) {
   Expansion e;
   for (int i = 0; i < n; ++i) e.add(load<double>(terms + 8 * static_cast<std::ptrdiff_t>(i)));
-  switch (p.grid.dtype) {
-    case DType::f64:
-      return bits_of_sum<F64>(p, e);
-    case DType::f16:
-      return bits_of_sum<F16>(p, e);
-    case DType::bf16:
-      return bits_of_sum<BF16>(p, e);
-    default:
-      return bits_of_sum<F32>(p, e);
-  }
+  return with_float(p.grid.dtype, [&]<class T>(T) { return std::uint64_t{bits_of_sum<T>(p, e)}; });
 }
 
 bool is_on_grid(const Params& p, std::uint64_t element) {
   std::int64_t q = 0;
-  switch (p.grid.dtype) {
-    case DType::f64:
-      return quantise_one<F64>(p, element, q);
-    case DType::f16:
-      return quantise_one<F16>(p, static_cast<std::uint16_t>(element), q);
-    case DType::bf16:
-      return quantise_one<BF16>(p, static_cast<std::uint16_t>(element), q);
-    default:
-      return quantise_one<F32>(p, static_cast<std::uint32_t>(element), q);
-  }
+  return with_float(p.grid.dtype,
+                    [&]<class T>(T) { return quantise_one<T>(p, static_cast<typename T::Bits>(element), q); });
 }
 
 const Kernels& reference_kernels() {

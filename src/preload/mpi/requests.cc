@@ -152,7 +152,8 @@ int perform(Runtime& runtime, Line& line, const Call& call, const std::string& l
     if (rule == nullptr) return plain(line.mpi());
     const Options options = options_under(*rule, runtime.config());
     const Report report = make(call, *shape, comm, options);
-    tally_of_process().add(call.collective, shape->bytes, report, plain_estimate(call.collective, shape->bytes, comm));
+    tally_of_process().add(call.collective, shape->bytes, report,
+                           plain_estimate(call.collective, shape->bytes, report, comm));
     return MPI_SUCCESS;
   } catch (const std::exception& e) {
     return runtime.raise(call.comm, e.what());

@@ -108,7 +108,7 @@ std::optional<ncclResult_t> NcclRuntime::serve(const gpu::NcclCall& call, const 
     Communicator& on = group->comm();
     const std::uint64_t bytes = gpu::bytes_of(call, on.size());
     const Report report = gpu::run(call, on, options_under(rule, config_));
-    tally_.add(call.collective, bytes, report, plain_estimate(call.collective, bytes, on));
+    tally_.add(call.collective, bytes, report, plain_estimate(call.collective, bytes, report, on));
     return ncclSuccess;
   } catch (const Error& e) {
     log(LogLevel::error, e.what());
