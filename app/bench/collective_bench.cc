@@ -60,6 +60,7 @@ class Runner {
     if (mode_.schedule != Schedule::automatic) result_.name += fmt::format(" {}", name_of(mode_.schedule));
     if (!mode_.plain && mode_.threads > 1) result_.name += fmt::format(" {} threads", mode_.threads);
     result_.seconds = meter_.seconds();
+    result_.first = meter_.first();
     result_.fastest = meter_.fastest();
     result_.slowest = meter_.slowest();
     result_.wire_bytes = meter_.wire_bytes();

@@ -15,6 +15,7 @@ struct ModeResult {
   std::string name;    ///< "plain", "cprp2p szx", ...
   double seconds = 0;  ///< median over repetitions of the slowest rank
   double fastest = 0, slowest = 0;
+  double first = 0;       ///< the first call, which warms up
   double wire_bytes = 0;  ///< all hosts, one call, as the interfaces count them; 0 without --wire
   double max_error = 0;
   double violations = 0;          ///< values outside of what the mode promises; of plain MPI, outside of the bound

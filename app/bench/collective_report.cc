@@ -42,6 +42,7 @@ std::vector<std::string> cells(const CollectiveResult& r, const SizeResult& size
 nlohmann::json to_json(const SizeResult& size, const ModeResult& m) {
   nlohmann::json j{{"mode", m.name},
                    {"seconds", m.seconds},
+                   {"first_seconds", m.first},
                    {"fastest_seconds", m.fastest},
                    {"slowest_seconds", m.slowest},
                    {"speedup", size.speedup(m) > 0 ? nlohmann::json(size.speedup(m)) : nlohmann::json(nullptr)},

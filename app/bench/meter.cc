@@ -69,6 +69,7 @@ void Meter::call(const std::function<void()>& f, bool keep) {
   const double mine = time_once(f);
   const double slowest = max_over(t_, mine);
   const double bytes = sum_over(t_, counts_wire_ ? sent_through(interface_) - before : 0);
+  if (first_ == 0) first_ = slowest;
   if (!keep) return;
   seconds_.push_back(slowest);
   bytes_.push_back(bytes);

@@ -21,6 +21,8 @@ class Meter {
   void call(const std::function<void()>& f, bool keep);
 
   [[nodiscard]] double seconds() const;  ///< median
+  /// Of the very first call, which also pays for connections, pages and whatever is measured once.
+  [[nodiscard]] double first() const { return first_; }
   [[nodiscard]] double fastest() const;
   [[nodiscard]] double slowest() const;
   /// Median, all hosts together; 0 where they are not counted.
@@ -30,6 +32,7 @@ class Meter {
   Transport& t_;
   std::string interface_;
   bool counts_wire_ = false;
+  double first_ = 0;
   std::vector<double> seconds_, bytes_;
 };
 

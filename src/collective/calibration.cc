@@ -25,8 +25,13 @@
 namespace laconic {
 namespace {
 
-constexpr int probe_tag = 0;                               // nothing else is under way
-constexpr std::size_t probe_bytes = std::size_t{2} << 20;  // well beyond what a shaped link lets through at once
+constexpr int probe_tag = 0;  // nothing else is under way
+
+// A shaped link lets the first bytes through at once. Beyond those, what takes this long is told from noise; longer
+// probes would only cost more, on slow links much more.
+constexpr std::size_t first_probe_bytes = std::size_t{128} << 10;
+constexpr std::size_t most_probe_bytes = std::size_t{2} << 20;
+constexpr double long_enough = 5e-3;
 
 double seconds_of(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -45,21 +50,31 @@ double shift_seconds(Transport& t, std::span<std::uint8_t> out, std::span<std::u
   });
 }
 
+/// Of the rank that took longest: what all ranks can decide by.
+double slowest(Transport& t, double seconds) { return std::ranges::max(allgather_value(t, seconds)); }
+
 Link measure_link(Transport& t, Memory& memory) {
   constexpr int few = 8;
-  const Room from = memory.message_room(probe_bytes);
-  const Room to = memory.message_room(probe_bytes);
-  const std::span<std::uint8_t> out(from.get(), probe_bytes), in(to.get(), probe_bytes);
+  const Room from = memory.message_room(most_probe_bytes);
+  const Room to = memory.message_room(most_probe_bytes);
+  const std::span<std::uint8_t> out(from.get(), most_probe_bytes), in(to.get(), most_probe_bytes);
   std::ranges::fill(out, std::uint8_t{1});
-  std::array<double, 3 * few> shorts{};
+  std::array<double, 15> shorts{};
   for (double& s : shorts) s = shift_seconds(t, out.first(few), in.first(few));
-  std::nth_element(shorts.begin(), shorts.begin() + shorts.size() / 2, shorts.end());
-  Link link{.latency = shorts[shorts.size() / 2]};
-  shift_seconds(t, out, in);  // connections, buffers, pages
-  double best = shift_seconds(t, out, in);
-  for (int i = 0; i < 2; ++i) best = std::min(best, shift_seconds(t, out, in));
-  link.bytes_per_second = static_cast<double>(probe_bytes) / std::max(best - link.latency, 1e-9);
-  return link;
+  // Ranks that wait nap, and wake up late for the next message: that says more about the waiting than about the link.
+  std::ranges::sort(shorts);
+  const double latency = shorts[shorts.size() / 4];
+  std::size_t bytes = first_probe_bytes;
+  const auto shift = [&] { return shift_seconds(t, out.first(bytes), in.first(bytes)); };
+  double mine = shift();  // connections, buffers, pages
+  bool brief = true;
+  while (brief && bytes < most_probe_bytes) {
+    bytes *= 2;
+    mine = shift();
+    brief = slowest(t, mine) < long_enough;
+  }
+  for (int i = brief ? 2 : 1; i > 0; --i) mine = std::min(mine, shift());
+  return {latency, static_cast<double>(bytes) / std::max(mine - latency, 1e-9)};
 }
 
 /// A wave with noise on it, as a kind of elements.

@@ -19,6 +19,9 @@ namespace {
 // plain one is tried even then, but rarely: nobody shall be slower than that because a link was measured in a bad
 // moment.
 constexpr double worth_a_try = 3;
+// A call of fewer seconds costs nothing to try: a plain one is tried whatever the model says, since links let short
+// messages through faster than they were measured; and one that was slow by bad luck is tried again soon.
+constexpr double short_try = 1e-3;
 // Of schedules the model knows what differs.
 constexpr double schedule_worth_a_try = 1.5;
 // Later it is tried again so often that trying costs this share of all calls: what was measured may have been bad luck.
@@ -44,7 +47,10 @@ void Measured::note(double cost) {
 
 double Measured::cost() const {
   if (calls_ < 3) return 0;
-  return *std::min_element(last_.begin(), last_.begin() + std::min<std::size_t>(calls_ - 1, last_.size()));
+  const std::size_t known = std::min<std::size_t>(calls_ - 1, last_.size());
+  auto sorted = last_;
+  std::partial_sort(sorted.begin(), sorted.begin() + 2, sorted.begin() + static_cast<std::ptrdiff_t>(known));
+  return sorted[known / last_.size()];  // of fewer the best
 }
 
 bool History::at_once() {
@@ -63,11 +69,12 @@ bool History::decide(const Estimates& e) {
   const double plain_time = e.plain_measured > 0 ? e.plain_measured : e.plain_model;
   const double compressed_time = e.compressed_measured > 0 ? e.compressed_measured : e.compressed_model;
   const bool prefers_plain = plain_time <= compressed_time;
-  const bool no_hope = e.plain_measured == 0 && e.plain_model >= worth_a_try * e.compressed_measured;
+  const double plain_worth_a_try = std::max(worth_a_try, short_try / e.compressed_measured);
+  const bool no_hope = e.plain_measured == 0 && e.plain_model >= plain_worth_a_try * e.compressed_measured;
   const double plain_known = no_hope ? e.plain_model : e.plain_measured;
   const bool tries_other = prefers_plain
                                ? ways_.is_due(e.plain_measured, e.compressed_measured, e.compressed_model, worth_a_try)
-                               : ways_.is_due(e.compressed_measured, plain_known, e.plain_model, worth_a_try);
+                               : ways_.is_due(e.compressed_measured, plain_known, e.plain_model, plain_worth_a_try);
   const bool plainly = prefers_plain != tries_other;
   if (!plainly) fraction_ = e.fraction;
   model_ = plainly ? 0 : e.compressed_model;
@@ -91,9 +98,11 @@ bool Trials::is_due(double taken, double other, double other_model, double hope)
   ++calls_since_;
   if (taken == 0) return false;
   if (other == 0) return other_model < hope * taken;
-  const double due = std::clamp((other / taken - 1) / share_of_trying, calls_between_tries[0], calls_between_tries[1]);
+  double due = std::clamp((other / taken - 1) / share_of_trying, calls_between_tries[0], calls_between_tries[1]);
+  if (other_model < short_try) due = std::min(due, patience_);
   if (static_cast<double>(calls_since_) < due) return false;
   calls_since_ = 0;
+  patience_ = std::min(2 * patience_, calls_between_tries[1]);
   return true;
 }
 

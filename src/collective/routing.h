@@ -34,8 +34,9 @@ struct CallKind {
   auto operator<=>(const CallKind&) const = default;  // NOLINT(modernize-use-nullptr): a bug of clang-tidy 14
 };
 
-/// What one rank measured of one way, in seconds or as a multiple of an expectation: the best of the last few calls,
-/// because whatever else happens makes calls slower.
+/// What one rank measured of one way, in seconds or as a multiple of an expectation: the second best of the last four
+/// calls. Whatever else happens makes calls slower; but one that nothing happens to is luck where a way is often held
+/// up, as long messages are.
 class Measured {
  public:
   void note(double cost);
@@ -70,6 +71,7 @@ class Trials {
 
  private:
   std::uint64_t calls_since_ = 0;
+  double patience_ = 8;  ///< calls after which a short one is tried again; longer each time
 };
 
 /// What happened to calls of one kind.
