@@ -48,6 +48,31 @@ MPI_Group at_meeting_place(MPI_Comm mpi) {
 /// otherwise.
 double patience() { return config().timeout_seconds.value_or(0); }
 
+/// An attribute of communicators that are made here: the BackgroundLine.
+int line_key = MPI_KEYVAL_INVALID;
+/// Calls the program's error handler with the program's communicator.
+MPI_Errhandler forwarding = MPI_ERRHANDLER_NULL;
+
+void forward(MPI_Comm* comm, int* code, ...) {  // NOLINT(cert-dcl50-cpp): as MPI has it
+  void* line = nullptr;
+  int found = 0;
+  PMPI_Comm_get_attr(*comm, line_key, static_cast<void*>(&line), &found);
+  if (found != 0) PMPI_Comm_call_errhandler(static_cast<BackgroundLine*>(line)->program(), *code);
+}
+
+/// For a communicator in place of the program's: what the program has, but with its own handlers called as it expects.
+MPI_Errhandler errors_of(MPI_Comm program) {
+  MPI_Errhandler its = MPI_ERRHANDLER_NULL;
+  PMPI_Comm_get_errhandler(program, &its);
+  const bool own = its != MPI_ERRORS_ARE_FATAL && its != MPI_ERRORS_RETURN;
+  if (own) PMPI_Errhandler_free(&its);
+  return own ? forwarding : its;
+}
+
+void release(MPI_Errhandler errors) {
+  if (errors != forwarding) PMPI_Errhandler_free(&errors);
+}
+
 std::string name_of_rank_0(MPI_Comm comm) {
   char name[MPI_MAX_OBJECT_NAME + 1] = "";
   int length = 0;
@@ -109,24 +134,24 @@ void Asking::learned(bool served) {
 
 Line::Line(MPI_Comm mpi) : mpi_(mpi), name_(name_of_rank_0(mpi)), comm_(make_mpi_transport(mpi, patience())) {}
 
-bool Line::passes_over(const Call& call) { return !asking_[static_cast<std::size_t>(call.collective)].is_due(); }
+bool Line::passes_over(Collective collective) { return !asking_[static_cast<std::size_t>(collective)].is_due(); }
 
-std::optional<Shape> Line::agree(const Call& call) {
-  Asking& kind = asking_[static_cast<std::size_t>(call.collective)];
-  const auto words = allgather_value(comm_.transport(), word_of(call, comm_.rank(), comm_.size()));
+std::optional<Shape> Line::agree(Collective collective, const Word& mine) {
+  Asking& kind = asking_[static_cast<std::size_t>(collective)];
+  const auto words = allgather_value(comm_.transport(), mine);
   const std::optional<Shape> shape = shape_of(words.data(), comm_.size());
   kind.learned(shape && shape->bytes >= Runtime::get()->least_bytes());
   return shape;
 }
 
-BackgroundLine::BackgroundLine(MPI_Comm mpi) {
+BackgroundLine::BackgroundLine(MPI_Comm mpi) : program_(mpi) {
   int rank = 0;
   PMPI_Comm_rank(mpi, &rank);
   if (rank == 0) tag_ = next_meeting();
   if (PMPI_Iallreduce(MPI_IN_PLACE, &tag_, 1, MPI_INT, MPI_MAX, mpi, &arrival_) != MPI_SUCCESS)
     throw Error(Code::transport, "MPI_Iallreduce failed: no communicator for non-blocking calls");
   ranks_ = at_meeting_place(mpi);
-  PMPI_Comm_get_errhandler(mpi, &errors_);
+  errors_ = errors_of(mpi);
   char name[MPI_MAX_OBJECT_NAME + 1] = "";
   int length = 0;
   PMPI_Comm_get_name(mpi, name, &length);
@@ -139,7 +164,7 @@ BackgroundLine::~BackgroundLine() {
   line_.reset();
   if (arrival_ != MPI_REQUEST_NULL) PMPI_Wait(&arrival_, MPI_STATUS_IGNORE);
   if (mpi_ != MPI_COMM_NULL) PMPI_Comm_free(&mpi_);
-  PMPI_Errhandler_free(&errors_);
+  release(errors_);
   PMPI_Group_free(&ranks_);
 }
 
@@ -152,6 +177,7 @@ void BackgroundLine::begin() {
     }
     if (PMPI_Comm_create_group(meeting_place, ranks_, tag_, &mpi_) != MPI_SUCCESS)
       throw Error(Code::transport, "MPI_Comm_create_group failed: no communicator for non-blocking calls");
+    PMPI_Comm_set_attr(mpi_, line_key, this);
     PMPI_Comm_set_errhandler(mpi_, errors_);
     PMPI_Comm_set_name(mpi_, name_.c_str());
     line_.emplace(mpi_);
@@ -167,6 +193,13 @@ void BackgroundLine::submit(Job job) {
   });
 }
 
+void BackgroundLine::renew_errors() {
+  worker_->submit([this, errors = errors_of(program_)] {
+    release(std::exchange(errors_, errors));
+    if (mpi_ != MPI_COMM_NULL) PMPI_Comm_set_errhandler(mpi_, errors_);
+  });
+}
+
 Line* BackgroundLine::if_idle() { return worker_->is_idle() && line_ ? &*line_ : nullptr; }
 
 Line& Group::foreground() {
@@ -179,7 +212,13 @@ BackgroundLine& Group::background() {
   return *background_;
 }
 
+void Group::renew_errors() {
+  if (background_) background_->renew_errors();
+}
+
 void prepare_groups() {
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &line_key, nullptr);
+  PMPI_Comm_create_errhandler(forward, &forwarding);
   int rank = 0, size = 1;
   PMPI_Comm_dup(MPI_COMM_WORLD, &meeting_place);
   PMPI_Comm_set_errhandler(meeting_place, MPI_ERRORS_RETURN);
@@ -192,6 +231,10 @@ void prepare_groups() {
   first_meeting = rank * meetings;
 }
 
-void release_groups() { PMPI_Comm_free(&meeting_place); }
+void release_groups() {
+  PMPI_Comm_free(&meeting_place);
+  PMPI_Errhandler_free(&forwarding);
+  PMPI_Comm_free_keyval(&line_key);
+}
 
 }  // namespace laconic::preload
