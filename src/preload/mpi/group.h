@@ -52,8 +52,8 @@ class Asking {
 /// The ranks of one communicator, ready for calls made one after the other.
 class Line {
  public:
-  /// Collective over `mpi`, which must outlive it.
-  explicit Line(MPI_Comm mpi);
+  /// Collective over `mpi`, which must outlive it. `tag`: the same on all its ranks, and no other Line's.
+  Line(MPI_Comm mpi, int tag);
   [[nodiscard]] Communicator& comm() { return comm_; }
   [[nodiscard]] MPI_Comm mpi() const { return mpi_; }
   /// Rank 0's, when this was made: the name decides about rules, so it must be the same everywhere.
@@ -127,6 +127,9 @@ class Group {
   std::optional<Line> foreground_;
   std::optional<BackgroundLine> background_;
 };
+
+/// Until all ranks have come, in the order of the other collectives over `comm`; no thread of Laconic's is held up.
+void wait_for_all(MPI_Comm comm);
 
 /// Before background lines are made, on all ranks; and when there are none any more.
 void prepare_groups();
