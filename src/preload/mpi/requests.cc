@@ -167,7 +167,7 @@ int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, cons
     const std::string label = runtime.label_of(call);
     if (idle != nullptr && is_known_plain(runtime, *idle, call, label)) return now(idle->mpi(), request);
     PlainCall plain = [start = keep(call)](MPI_Comm comm) { return to_the_end(start, comm); };
-    const auto pending = std::make_shared<const Pending>(call, std::move(plain), label);
+    const auto pending = std::make_shared<const Pending>(Pending{call, std::move(plain), label});
     Bell mine;
     const int code = PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, mine.tag, bell, &mine.request);
     if (code != MPI_SUCCESS) return code;
