@@ -8,6 +8,7 @@
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { COUNT = 700, WAYS = 6 };
 
@@ -104,6 +105,20 @@ int main(int argc, char** argv) {
     if (rank != 0) MPI_Iallreduce(x, y, COUNT, MPI_FLOAT, MPI_SUM, comm, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     expect(is_sum(y), "iallreduce, in another order on rank 0", round);
+    MPI_Comm_free(&comm);
+    MPI_Comm_free(&other);
+  }
+  /* Rank 0 makes a communicator while the others wait for a call that it began before. */
+  for (int round = 0; round < 4; ++round) {
+    MPI_Comm comm, other;
+    MPI_Request request;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    if (rank != 0) usleep(100000);
+    MPI_Iallreduce(x, y, COUNT, MPI_FLOAT, MPI_SUM, comm, &request);
+    if (rank != 0) MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Comm_dup(round % 2 == 0 ? MPI_COMM_WORLD : comm, &other);
+    if (rank == 0) MPI_Wait(&request, MPI_STATUS_IGNORE);
+    expect(is_sum(y), "iallreduce, before a communicator is made", round);
     MPI_Comm_free(&comm);
     MPI_Comm_free(&other);
   }

@@ -7,6 +7,7 @@
 using laconic::Collective;
 using laconic::preload::all_blocks;
 using laconic::preload::Call;
+using laconic::preload::GivenType;
 using laconic::preload::Group;
 using laconic::preload::group_for;
 using laconic::preload::one_block;

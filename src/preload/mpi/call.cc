@@ -360,13 +360,20 @@ std::optional<Shape> shape_of(const Call& call, int rank, int size) {
   return shape;
 }
 
+bool is_refused(const Call& call, int rank, int size) {
+  if (is_rooted(call.collective) && (call.root < 0 || call.root >= size)) return true;
+  const std::vector<const Side*> sides = sides_of(call, rank);
+  return std::any_of(sides.begin(), sides.end(),
+                     [size](const Side* side) { return !elements_of(*side, size) || !info_of(side->type).usable; });
+}
+
 Word word_of(const Call& call, int rank, int size) {
   Word word;
-  if (is_rooted(call.collective) && (call.root < 0 || call.root >= size)) return {0, 0, 1};
+  if (is_refused(call, rank, size)) return {0, 0, 1};
   for (const Side* side : sides_of(call, rank)) {
     const auto elements = elements_of(*side, size);
     const auto& base = info_of(side->type).base;
-    if (!elements || (*elements != 0 && !base)) return {0, 0, 1};
+    if (*elements != 0 && !base) return {0, 0, 1};
     if (*elements == 0) continue;
     if (!is_sound(*side, *base, size) || (word.dtype != 0 && word.dtype != static_cast<std::uint8_t>(*base)))
       return {0, 0, 1};

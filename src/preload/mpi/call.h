@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -26,12 +27,15 @@ class Counts {
   Counts(const long long* each) : each_(each), wide_(true) {}  // NOLINT(google-explicit-constructor)
   /// What it was made of; null for one count.
   [[nodiscard]] const void* array() const { return each_; }
-  /// The same counts, if there is one for each, read from a copy of them.
-  Counts kept_in(std::vector<std::int64_t>& copy, int size) const {
-    if (each_ == nullptr) return *this;
-    copy.resize(static_cast<std::size_t>(size));
-    for (int r = 0; r < size; ++r) copy[static_cast<std::size_t>(r)] = (*this)[r];
-    return {static_cast<const std::int64_t*>(copy.data())};
+  /// Of that array.
+  [[nodiscard]] std::size_t bytes(int size) const {
+    return static_cast<std::size_t>(size) * (wide_ ? sizeof(std::int64_t) : sizeof(int));
+  }
+  /// The same, where that array has been copied to.
+  [[nodiscard]] Counts at(const void* copy) const {
+    Counts moved = *this;
+    moved.each_ = copy;
+    return moved;
   }
   [[nodiscard]] bool differ() const { return each_ != nullptr; }
   [[nodiscard]] MPI_Count operator[](int rank) const {
@@ -88,6 +92,9 @@ std::uint64_t bytes_at_a_glance(const Call& call);
 /// Whether one buffer is used twice, by one type, where MPI wants MPI_IN_PLACE. Open MPI lets that pass, so there it is
 /// no.
 bool is_aliased(const Call& call, int rank);
+
+/// Whether MPI refuses the call at once for what this rank gives: counts, types or the root are none.
+bool is_refused(const Call& call, int rank, int size);
 
 /// What one rank has to say of an irregular call, and what all of them make of it: all ranks' words, in rank order.
 struct Word {

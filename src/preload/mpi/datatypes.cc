@@ -22,7 +22,12 @@ struct Named {
 };
 /// The predefined types, filled once.
 std::vector<Named> named;  // NOLINT(cert-err58-cpp)
-TypeInfo nothing;
+const TypeInfo nothing;
+const TypeInfo unusable = [] {
+  TypeInfo none;
+  none.usable = false;
+  return none;
+}();
 
 void add(MPI_Datatype type, DType base, std::size_t numbers = 1) {
   if (type == MPI_DATATYPE_NULL) return;
@@ -78,12 +83,6 @@ struct Recipe {
   std::vector<MPI_Datatype> types;  ///< to be released by release()
 };
 
-bool is_predefined(MPI_Datatype type) {
-  int numbers = 0, addresses = 0, types = 0, combiner = 0;
-  PMPI_Type_get_envelope(type, &numbers, &addresses, &types, &combiner);
-  return combiner == MPI_COMBINER_NAMED || types == 0;  // those without parts: MPI_Type_create_f90_real and its like
-}
-
 Recipe recipe_of(MPI_Datatype type) {
   Recipe r;
   int numbers = 0, addresses = 0, types = 0;
@@ -97,7 +96,7 @@ Recipe recipe_of(MPI_Datatype type) {
 
 void release(Recipe& r) {
   for (MPI_Datatype& t : r.types) {
-    if (t != MPI_DATATYPE_NULL && !is_predefined(t)) PMPI_Type_free(&t);
+    if (is_derived(t)) PMPI_Type_free(&t);
   }
 }
 
@@ -174,6 +173,12 @@ TypeInfo examine(MPI_Datatype type) {
   return info;
 }
 
+/// MPI itself can only be asked by a message, of more than nothing.
+bool is_committed(MPI_Datatype type) {
+  const char none = 0;  // and not looked at
+  return PMPI_Send(&none, 1, type, MPI_PROC_NULL, 0, self) == MPI_SUCCESS;
+}
+
 int forget(MPI_Datatype, int, void* info, void*) {
   delete static_cast<TypeInfo*>(info);
   return MPI_SUCCESS;
@@ -223,10 +228,10 @@ int next_copy_tag() {
 }  // namespace
 
 const TypeInfo& info_of(MPI_Datatype type) {
-  if (type == MPI_DATATYPE_NULL) return nothing;
+  if (type == MPI_DATATYPE_NULL) return unusable;
   const auto known = std::find_if(named.begin(), named.end(), [&](const Named& n) { return n.type == type; });
   if (known != named.end()) return known->info;
-  if (is_predefined(type)) {
+  if (!is_derived(type)) {
     int numbers = 0, addresses = 0, types = 0, combiner = 0;
     PMPI_Type_get_envelope(type, &numbers, &addresses, &types, &combiner);
     if (combiner == MPI_COMBINER_NAMED) return nothing;
@@ -239,10 +244,18 @@ const TypeInfo& info_of(MPI_Datatype type) {
   const std::lock_guard lock(learning);
   PMPI_Type_get_attr(type, keyval, static_cast<void*>(&kept), &found);
   if (found != 0) return *static_cast<TypeInfo*>(kept);
+  if (!is_committed(type)) return unusable;
   auto info = std::make_unique<TypeInfo>(examine(type));
   const TypeInfo& result = *info;
   PMPI_Type_set_attr(type, keyval, info.release());
   return result;
+}
+
+bool is_derived(MPI_Datatype type) {
+  if (type == MPI_DATATYPE_NULL) return false;
+  int numbers = 0, addresses = 0, types = 0, combiner = 0;
+  PMPI_Type_get_envelope(type, &numbers, &addresses, &types, &combiner);
+  return combiner != MPI_COMBINER_NAMED && types != 0;  // those without parts: MPI_Type_create_f90_real and its like
 }
 
 std::optional<Op> op_of(MPI_Op op) {
@@ -275,6 +288,7 @@ int scatter_numbers(const void* in, void* buffer, MPI_Count count, MPI_Datatype 
 void prepare_datatypes() {
   add_named();
   PMPI_Comm_dup(MPI_COMM_SELF, &self);
+  PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);  // those of the program's communicators hear of it
   int* most = nullptr;
   int found = 0;
   PMPI_Comm_get_attr(self, MPI_TAG_UB, static_cast<void*>(&most), &found);

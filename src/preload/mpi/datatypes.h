@@ -20,10 +20,15 @@ struct TypeInfo {
   MPI_Aint extent = 0;        ///< from one element to the next
   bool dense = false;         ///< elements are their numbers in order and nothing else
   bool predefined = false;    ///< MPI's operations are defined for it
+  bool usable = true;         ///< MPI takes it in a call: there is one, and it has been committed
 };
 
-/// Learned once a type and kept with it (as an MPI attribute). Valid until the type is freed. Thread safe.
+/// Learned once a type, when it has been committed, and kept with it (as an MPI attribute). Valid until the type is
+/// freed. Thread safe.
 const TypeInfo& info_of(MPI_Datatype type);
+
+/// Whether a program made it, of others, and may free it.
+bool is_derived(MPI_Datatype type);
 
 /// sum, min and max; nothing for others, those that a program made among them. A minimum of complex numbers is none.
 std::optional<Op> op_of(MPI_Op op);

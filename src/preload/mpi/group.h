@@ -52,16 +52,16 @@ class Asking {
 /// The ranks of one communicator, ready for calls made one after the other.
 class Line {
  public:
-  /// Collective over `mpi`, which must outlive it.
-  explicit Line(MPI_Comm mpi);
+  /// Collective over `mpi`, which must outlive it. `tag`: the same on all its ranks, and no other Line's.
+  Line(MPI_Comm mpi, int tag);
   [[nodiscard]] Communicator& comm() { return comm_; }
   [[nodiscard]] MPI_Comm mpi() const { return mpi_; }
   /// Rank 0's, when this was made: the name decides about rules, so it must be the same everywhere.
   [[nodiscard]] const std::string& name() const { return name_; }
   /// Whether an irregular call is not asked about, but left to MPI, and if so, counted. The same on all ranks.
-  bool passes_over(const Call& call);
+  bool passes_over(Collective collective);
   /// What becomes of an irregular call; nothing: it is left to MPI. Collective.
-  std::optional<Shape> agree(const Call& call);
+  std::optional<Shape> agree(Collective collective, const Word& mine);
 
  private:
   MPI_Comm mpi_;
@@ -88,6 +88,10 @@ class BackgroundLine {
   /// Gets the line, or null and why there is none. Must not throw.
   using Job = std::function<void(Line* line, const std::string& why_none)>;
   void submit(Job job);
+  /// Errors of MPI's own from now on go where the program has them go now.
+  void renew_errors();
+  /// The program's communicator.
+  [[nodiscard]] MPI_Comm program() const { return program_; }
   /// The line, if all that was submitted is done and it is there; else null. It is the caller's until the next
   /// submit().
   Line* if_idle();
@@ -95,10 +99,11 @@ class BackgroundLine {
  private:
   void begin();
 
+  MPI_Comm program_;
   MPI_Comm mpi_ = MPI_COMM_NULL;
   MPI_Group ranks_ = MPI_GROUP_NULL;
-  MPI_Errhandler errors_ = MPI_ERRHANDLER_NULL;  ///< of the program's communicator
-  std::string name_;                             ///< likewise
+  MPI_Errhandler errors_ = MPI_ERRHANDLER_NULL;  ///< of mpi_
+  std::string name_;                             ///< of the program's communicator
   int tag_ = 0;                                  ///< of the meeting
   MPI_Request arrival_ = MPI_REQUEST_NULL;       ///< until all ranks know it
   std::optional<Line> line_;
@@ -114,6 +119,7 @@ class Group {
   [[nodiscard]] int size() const { return size_; }
   Line& foreground();
   BackgroundLine& background();
+  void renew_errors();
 
  private:
   MPI_Comm comm_;
@@ -121,6 +127,9 @@ class Group {
   std::optional<Line> foreground_;
   std::optional<BackgroundLine> background_;
 };
+
+/// Until all ranks have come, in the order of the other collectives over `comm`; no thread of Laconic's is held up.
+void wait_for_all(MPI_Comm comm);
 
 /// Before background lines are made, on all ranks; and when there are none any more.
 void prepare_groups();

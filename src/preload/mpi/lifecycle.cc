@@ -6,6 +6,7 @@
 
 #include "preload/mpi/next.h"
 #include "preload/mpi/process.h"
+#include "preload/mpi/requests.h"
 #include "preload/mpi/runtime.h"
 
 extern "C" void laconic_label(const char* label);
@@ -64,6 +65,16 @@ int MPI_Comm_disconnect(MPI_Comm* comm) {
   static const auto mpi = next<decltype(&PMPI_Comm_disconnect)>("MPI_Comm_disconnect");
   if (Runtime::get() != nullptr && *comm != MPI_COMM_NULL) Runtime::get()->take_group(*comm);
   return mpi(comm);
+}
+
+int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
+  static const auto mpi = next<decltype(&PMPI_Comm_set_errhandler)>("MPI_Comm_set_errhandler");
+  const int code = mpi(comm, handler);
+  if (code == MPI_SUCCESS && Runtime::get() != nullptr) {
+    Runtime::get()->renew_errors(comm);
+    laconic::preload::renew_persistent_errors(comm);
+  }
+  return code;
 }
 
 /// For programs that know of Laconic (declare it weak): the calls of this thread have this label from now on; null:

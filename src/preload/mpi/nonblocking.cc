@@ -7,38 +7,48 @@
 using laconic::Collective;
 using laconic::preload::all_blocks;
 using laconic::preload::Call;
+using laconic::preload::GivenType;
 using laconic::preload::Group;
 using laconic::preload::group_for;
+using laconic::preload::is_refused;
 using laconic::preload::one_block;
+using laconic::preload::plain_call;
 using laconic::preload::plain_call_kept;
 using laconic::preload::Runtime;
 using laconic::preload::worth_a_look;
 
 // A thread of Laconic's makes the call, unless it is known not to be served.
 // NOLINTBEGIN(bugprone-macro-parentheses): parameter lists and whole calls have none
-#define LACONIC_NONBLOCKING(name, pmpi_name, parameters, arguments, call_)                                     \
-  extern "C" int name(parameters, MPI_Request* request) {                                                      \
-    static const auto mpi = laconic::preload::next<decltype(&name)>(#name);                                    \
-    Call call = call_;                                                                                         \
-    call.from = __builtin_return_address(0);                                                                   \
-    if (!worth_a_look(call) || !Runtime::get()->has_threads()) return mpi(arguments, request);                 \
-    Group* const group = group_for(call);                                                                      \
-    if (group == nullptr) return mpi(arguments, request);                                                      \
-    return laconic::preload::begin(*Runtime::get(), *group, call,                                              \
-                                   plain_call_kept(call, *group, &pmpi_name, std::tuple{arguments}), request); \
+#define LACONIC_NONBLOCKING(name, pmpi_name, parameters, arguments, call_)                                           \
+  extern "C" int name(parameters, MPI_Request* request) {                                                            \
+    static const auto mpi = laconic::preload::next<decltype(&name)>(#name);                                          \
+    Call call = call_;                                                                                               \
+    call.from = __builtin_return_address(0);                                                                         \
+    if (!worth_a_look(call) || !Runtime::get()->has_threads() || request == nullptr) return mpi(arguments, request); \
+    Group* const group = group_for(call);                                                                            \
+    if (group == nullptr) return mpi(arguments, request);                                                            \
+    const std::tuple given{arguments};                                                                               \
+    const auto keep = [&](Call& kept) {                                                                              \
+      return plain_call_kept(kept, group->rank(), group->size(), &pmpi_name, given);                                 \
+    };                                                                                                               \
+    return laconic::preload::begin(*Runtime::get(), *group, call, plain_call(&pmpi_name, given), keep, request);     \
   }
 
-#define LACONIC_PERSISTENT(name, pmpi_blocking, parameters, arguments, call_)                                          \
-  extern "C" int name(parameters, MPI_Info info, MPI_Request* request) {                                               \
-    static const auto mpi = laconic::preload::next<decltype(&name)>(#name);                                            \
-    Call call = call_;                                                                                                 \
-    call.from = __builtin_return_address(0);                                                                           \
-    if (mpi == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;                                                          \
-    if (!worth_a_look(call) || !Runtime::get()->has_threads()) return mpi(arguments, info, request);                   \
-    Group* const group = group_for(call);                                                                              \
-    if (group == nullptr) return mpi(arguments, info, request);                                                        \
-    return laconic::preload::make_persistent(                                                                          \
-        *Runtime::get(), *group, call, plain_call_kept(call, *group, &pmpi_blocking, std::tuple{arguments}), request); \
+#define LACONIC_PERSISTENT(name, pmpi_blocking, parameters, arguments, call_)                                     \
+  extern "C" int name(parameters, MPI_Info info, MPI_Request* request) {                                          \
+    static const auto mpi = laconic::preload::next<decltype(&name)>(#name);                                       \
+    Call call = call_;                                                                                            \
+    call.from = __builtin_return_address(0);                                                                      \
+    if (mpi == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;                                                     \
+    if (!worth_a_look(call) || !Runtime::get()->has_threads() || request == nullptr)                              \
+      return mpi(arguments, info, request);                                                                       \
+    Group* const group = group_for(call);                                                                         \
+    if (group == nullptr || is_refused(call, group->rank(), group->size())) return mpi(arguments, info, request); \
+    const std::tuple given{arguments};                                                                            \
+    const auto keep = [&](Call& kept) {                                                                           \
+      return plain_call_kept(kept, group->rank(), group->size(), &pmpi_blocking, given);                          \
+    };                                                                                                            \
+    return laconic::preload::make_persistent(*Runtime::get(), *group, call, keep, request);                       \
   }
 // NOLINTEND(bugprone-macro-parentheses)
 
@@ -88,6 +98,11 @@ int MPI_Startall(int count, MPI_Request requests[]) {
     if (code != MPI_SUCCESS) return code;
   }
   return MPI_SUCCESS;
+}
+
+int MPI_Cancel(MPI_Request* request) {
+  static const auto mpi = laconic::preload::next<decltype(&PMPI_Cancel)>("MPI_Cancel");
+  return Runtime::get() != nullptr && request != nullptr ? laconic::preload::cancel(request, mpi) : mpi(request);
 }
 
 int MPI_Request_free(MPI_Request* request) {

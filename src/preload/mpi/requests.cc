@@ -6,12 +6,14 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "collective/cost.h"
 #include "collective/plain_way.h"
 #include "collective/routing.h"
+#include "core/log.h"
 #include "preload/mpi/datatypes.h"
 
 namespace laconic::preload {
@@ -32,64 +34,17 @@ void ring(int tag, int code) {
   PMPI_Send(&one, code == MPI_SUCCESS ? 0 : 1, MPI_BYTE, 0, tag, bell);
 }
 
-/// Derived datatypes of a call, kept although the program may free its own before the call is done.
-class KeptTypes {
- public:
-  explicit KeptTypes(Call& call) {
-    keep(call.send.type, 0);
-    keep(call.recv.type, 1);
-  }
-  KeptTypes(const KeptTypes&) = delete;
-  KeptTypes& operator=(const KeptTypes&) = delete;
-  ~KeptTypes() {
-    for (MPI_Datatype& t : kept_) {
-      if (t != MPI_DATATYPE_NULL) PMPI_Type_free(&t);
-    }
-  }
-
- private:
-  void keep(MPI_Datatype& type, std::size_t i) {
-    if (type == MPI_DATATYPE_NULL || info_of(type).predefined || !info_of(type).base) return;
-    PMPI_Type_dup(type, &kept_[i]);
-    type = kept_[i];
-  }
-  MPI_Datatype kept_[2] = {MPI_DATATYPE_NULL, MPI_DATATYPE_NULL};
-};
-
-/// Its counts and displacements, which the program may take away as soon as its call returns.
-class KeptCounts {
- public:
-  KeptCounts(Call& call, const Group& group) {
-    const std::vector<const Side*> meant = sides_of(call, group.rank());
-    std::size_t i = 0;
-    for (Side* side : {&call.send, &call.recv}) {
-      if (std::find(meant.begin(), meant.end(), side) == meant.end()) continue;
-      side->counts = side->counts.kept_in(copies_[i++], group.size());
-      side->displacements = side->displacements.kept_in(copies_[i++], group.size());
-    }
-  }
-  KeptCounts(const KeptCounts&) = delete;
-  KeptCounts& operator=(const KeptCounts&) = delete;
-
- private:
-  std::vector<std::int64_t> copies_[4];
-};
-
 /// Everything that a call in the background needs.
 struct Pending {
-  Pending(Call c, const Group& group, PlainCall p)
-      : call(c), types(call), counts(call, group), plain(std::move(p)), label(Runtime::get()->label_of(call)) {}
   Call call;
-  KeptTypes types;
-  KeptCounts counts;
-  PlainCall plain;
+  PlainCall plain;  ///< keeps what the call refers to
   std::string label;
 };
 
 /// Whether all ranks know, by the calls before it over this line, that this one is MPI's own; counted then. Asked again
 /// after a no it says so again.
 bool is_known_plain(Runtime& runtime, Line& line, const Call& call, const std::string& label) {
-  if (call.irregular) return line.passes_over(call);
+  if (call.irregular) return line.passes_over(call.collective);
   Communicator& comm = line.comm();
   const std::optional<Shape> shape = shape_of(call, comm.rank(), comm.size());
   const Rule* const rule = shape ? runtime.rule_for(call.collective, *shape, line.name(), comm.size(), label) : nullptr;
@@ -119,15 +74,44 @@ int to_the_end(const PlainStart& start, MPI_Comm comm) {
   return code == MPI_SUCCESS ? PMPI_Wait(&request, MPI_STATUS_IGNORE) : code;
 }
 
-void run_in_background(Runtime& runtime, const Pending& pending, Line* line, const std::string& why_none, int tag) {
-  ring(tag, line == nullptr ? runtime.raise(pending.call.comm, why_none) : perform_later(runtime, *line, pending));
+/// The request that the program has for a call: a receive.
+struct Bell {
+  MPI_Request request = MPI_REQUEST_NULL;
+  int tag = next_bell_tag();
+};
+
+std::mutex waiting_mutex;                 // NOLINT(cert-err58-cpp)
+std::unordered_set<MPI_Request> waiting;  // NOLINT(cert-err58-cpp): calls that are not done
+
+void expect(const Bell& mine) {
+  const std::lock_guard lock(waiting_mutex);
+  waiting.insert(mine.request);
+}
+
+void run_in_background(Runtime& runtime, const Pending& pending, Line* line, const std::string& why_none,
+                       const Bell& mine) {
+  const int code =
+      line == nullptr ? runtime.raise(pending.call.comm, why_none) : perform_later(runtime, *line, pending);
+  const std::lock_guard lock(waiting_mutex);  // what is not waiting can no longer be cancelled
+  waiting.erase(mine.request);
+  ring(mine.tag, code);
+}
+
+/// For the other ranks, which may well ask, although MPI has refused this rank's call.
+void say_no(BackgroundLine& line, Collective collective) {
+  line.submit([collective](Line* on, const std::string&) {
+    try {
+      if (on != nullptr && !on->passes_over(collective)) on->agree(collective, Word{0, 0, 1});
+    } catch (const std::exception& e) {
+      log(LogLevel::error, e.what());
+    }
+  });
 }
 
 struct Persistent {
-  Persistent(Call call, const Group& group, PlainCall plain, int t)
-      : pending(call, group, std::move(plain)), tag(t), line(call.comm) {}
+  Persistent(Pending p, Bell b) : pending(std::move(p)), bell(b), line(pending.call.comm) {}
   Pending pending;
-  int tag;
+  Bell bell;
   BackgroundLine line;
 };
 
@@ -144,9 +128,11 @@ auto find_persistent(MPI_Request request) {
 
 int perform(Runtime& runtime, Line& line, const Call& call, const std::string& label, const PlainCall& plain) noexcept {
   try {
-    if (call.irregular && line.passes_over(call)) return plain(line.mpi());
+    if (call.irregular && line.passes_over(call.collective)) return plain(line.mpi());
     Communicator& comm = line.comm();
-    const std::optional<Shape> shape = call.irregular ? line.agree(call) : shape_of(call, comm.rank(), comm.size());
+    const std::optional<Shape> shape = call.irregular
+                                           ? line.agree(call.collective, word_of(call, comm.rank(), comm.size()))
+                                           : shape_of(call, comm.rank(), comm.size());
     const Rule* const rule =
         shape ? runtime.rule_for(call.collective, *shape, line.name(), comm.size(), label) : nullptr;
     if (rule == nullptr) return plain(line.mpi());
@@ -169,20 +155,27 @@ int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& p
   }
 }
 
-int begin(Runtime& runtime, Group& group, Call call, PlainStart plain, MPI_Request* request) noexcept {
+int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, const KeepStart& keep,
+          MPI_Request* request) noexcept {
   try {
     if (is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
     BackgroundLine& line = group.background();
+    if (call.irregular && is_refused(call, group.rank(), group.size())) {
+      say_no(line, call.collective);
+      return now(call.comm, request);
+    }
     Line* const idle = line.if_idle();
-    if (idle != nullptr && is_known_plain(runtime, *idle, call, runtime.label_of(call)))
-      return plain(idle->mpi(), request);
-    const auto pending = std::make_shared<Pending>(
-        call, group, [start = std::move(plain)](MPI_Comm comm) { return to_the_end(start, comm); });
-    const int tag = next_bell_tag();
-    const int code = PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, tag, bell, request);
+    const std::string label = runtime.label_of(call);
+    if (idle != nullptr && is_known_plain(runtime, *idle, call, label)) return now(idle->mpi(), request);
+    PlainCall plain = [start = keep(call)](MPI_Comm comm) { return to_the_end(start, comm); };
+    const auto pending = std::make_shared<const Pending>(Pending{call, std::move(plain), label});
+    Bell mine;
+    const int code = PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, mine.tag, bell, &mine.request);
     if (code != MPI_SUCCESS) return code;
-    line.submit([&runtime, pending, tag](Line* on, const std::string& why_none) {
-      run_in_background(runtime, *pending, on, why_none, tag);
+    *request = mine.request;
+    expect(mine);
+    line.submit([&runtime, pending, mine](Line* on, const std::string& why_none) {
+      run_in_background(runtime, *pending, on, why_none, mine);
     });
     return MPI_SUCCESS;
   } catch (const std::exception& e) {
@@ -190,13 +183,16 @@ int begin(Runtime& runtime, Group& group, Call call, PlainStart plain, MPI_Reque
   }
 }
 
-int make_persistent(Runtime& runtime, const Group& group, Call call, PlainCall plain, MPI_Request* request) noexcept {
+int make_persistent(Runtime& runtime, const Group& group, Call call, const KeepCall& keep,
+                    MPI_Request* request) noexcept {
   try {
     if (is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
-    const int tag = next_bell_tag();
-    auto made = std::make_unique<Persistent>(call, group, std::move(plain), tag);
-    const int code = PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, tag, bell, request);
+    Bell mine;
+    const int code = PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, mine.tag, bell, &mine.request);
     if (code != MPI_SUCCESS) return code;
+    PlainCall plain = keep(call);
+    auto made = std::make_unique<Persistent>(Pending{call, std::move(plain), runtime.label_of(call)}, mine);
+    *request = mine.request;
     const std::lock_guard lock(persistent_mutex);
     persistents.emplace_back(*request, std::move(made));
     ++persistent_count;
@@ -217,8 +213,9 @@ int start_persistent(MPI_Request* request, int (*start)(MPI_Request*)) {
   }
   const int code = start(request);
   if (code != MPI_SUCCESS || ours == nullptr) return code;
+  expect(ours->bell);
   ours->line.submit([ours](Line* on, const std::string& why_none) {
-    run_in_background(*Runtime::get(), ours->pending, on, why_none, ours->tag);
+    run_in_background(*Runtime::get(), ours->pending, on, why_none, ours->bell);
   });
   return MPI_SUCCESS;
 }
@@ -232,6 +229,20 @@ void forget_persistent(MPI_Request request) {
   ours = std::move(at->second);
   persistents.erase(at);
   --persistent_count;
+}
+
+void renew_persistent_errors(MPI_Comm comm) {
+  if (persistent_count == 0) return;
+  const std::lock_guard lock(persistent_mutex);
+  for (const auto& [request, ours] : persistents) {
+    if (ours->line.program() == comm) ours->line.renew_errors();
+  }
+}
+
+int cancel(MPI_Request* request, int (*mpi)(MPI_Request*)) {
+  MPI_Request none = MPI_REQUEST_NULL;
+  const std::lock_guard lock(waiting_mutex);
+  return mpi(waiting.count(*request) != 0 ? &none : request);
 }
 
 void prepare_requests() {

@@ -15,6 +15,10 @@ namespace laconic::preload {
 using PlainCall = std::function<int(MPI_Comm)>;
 /// The same begun, not blocking.
 using PlainStart = std::function<int(MPI_Comm, MPI_Request*)>;
+/// Makes one that can be called when the program's call has returned; the call then refers to nothing that the program
+/// may take away, as long as there is the one that was made.
+using KeepCall = std::function<PlainCall(Call&)>;
+using KeepStart = std::function<PlainStart(Call&)>;
 
 /// One call over a line: decides about it, makes it, counts it. Returns MPI's code. Never throws.
 int perform(Runtime& runtime, Line& line, const Call& call, const std::string& label, const PlainCall& plain) noexcept;
@@ -22,17 +26,24 @@ int perform(Runtime& runtime, Line& line, const Call& call, const std::string& l
 int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& plain) noexcept;
 
 /// *request is complete when the call is done. Returns at once. A call that is known to be MPI's own becomes a request
-/// of its own.
-int begin(Runtime& runtime, Group& group, Call call, PlainStart plain, MPI_Request* request) noexcept;
+/// of its own, by `now`.
+int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, const KeepStart& keep,
+          MPI_Request* request) noexcept;
 
 /// *request is inactive; each MPI_Start begins the call.
-int make_persistent(Runtime& runtime, const Group& group, Call call, PlainCall plain, MPI_Request* request) noexcept;
+int make_persistent(Runtime& runtime, const Group& group, Call call, const KeepCall& keep,
+                    MPI_Request* request) noexcept;
 /// For MPI_Start: `start` starts the request, and if it is one of ours, the call begins.
 int start_persistent(MPI_Request* request, int (*start)(MPI_Request*));
 /// Whether there are any. Cheap.
 bool has_persistent();
 /// For MPI_Request_free: forgets it, if it is one of ours.
 void forget_persistent(MPI_Request request);
+
+/// When the program has set a communicator's error handler: persistent calls over it follow.
+void renew_persistent_errors(MPI_Comm comm);
+/// For MPI_Cancel, which `mpi` is: an error for what is one of ours and not done, as MPI itself has it for collectives.
+int cancel(MPI_Request* request, int (*mpi)(MPI_Request*));
 
 void prepare_requests();
 /// Waits for what is under way.

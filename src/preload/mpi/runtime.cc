@@ -189,6 +189,12 @@ std::unique_ptr<Group> Runtime::take_group(MPI_Comm comm) {
   return group;
 }
 
+void Runtime::renew_errors(MPI_Comm comm) {
+  const std::lock_guard lock(mutex_);
+  const auto at = std::find_if(groups_.begin(), groups_.end(), [&](const auto& g) { return g.first == comm; });
+  if (at != groups_.end()) at->second->renew_errors();
+}
+
 const Rule* Runtime::rule_for(Collective collective, const Shape& shape, std::string_view communicator, int ranks,
                               std::string_view label) {
   const Situation situation{.collective = collective,

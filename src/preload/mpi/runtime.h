@@ -42,6 +42,8 @@ class Runtime {
   Group* group_of(MPI_Comm comm);
   /// When the program has freed it (collective): what there was.
   std::unique_ptr<Group> take_group(MPI_Comm comm);
+  /// When the program has set its error handler.
+  void renew_errors(MPI_Comm comm);
   /// Whether MPI lets several threads in, on all ranks: without that nothing can be done in the background.
   [[nodiscard]] bool has_threads() const { return has_threads_; }
 

@@ -3,11 +3,10 @@
 
 #include <mpi.h>
 
-#include <algorithm>
-#include <concepts>
+#include <memory>
 #include <tuple>
-#include <vector>
 
+#include "preload/mpi/kept.h"
 #include "preload/mpi/requests.h"
 #include "preload/mpi/runtime.h"
 
@@ -26,55 +25,22 @@ inline Group* group_for(const Call& call) {
   return group != nullptr && runtime.may_serve(call, *group) ? group : nullptr;
 }
 
-/// An argument, as it was; of arrays that the program may take away as soon as its call returns, a copy.
-template <typename T>
-class KeptArgument {
- public:
-  KeptArgument(T given, const std::vector<const void*>&, int) : given_(given) {}
-  [[nodiscard]] T get() const { return given_; }
-
- private:
-  T given_;
-};
-template <std::integral I>
-class KeptArgument<const I*> {
- public:
-  KeptArgument(const I* given, const std::vector<const void*>& arrays, int size) : given_(given) {
-    if (std::find(arrays.begin(), arrays.end(), given) != arrays.end()) copy_.assign(given, given + size);
-  }
-  [[nodiscard]] const I* get() const { return copy_.empty() ? given_ : copy_.data(); }
-
- private:
-  const I* given_;
-  std::vector<I> copy_;
-};
-
 /// function(arguments..., communicator): the plain call over another communicator than the one in the arguments, which
-/// comes last. For now: arrays are not copied.
+/// comes last. For now: nothing is kept.
+/// As PlainCall or PlainStart.
 template <typename Function, typename... Arguments>
-PlainCall plain_call(Function function, std::tuple<Arguments...> arguments) {
-  return [function, arguments](MPI_Comm comm) mutable {
+auto plain_call(Function function, std::tuple<Arguments...> arguments) {
+  return [function, arguments](MPI_Comm comm, auto... request) mutable {
     std::get<sizeof...(Arguments) - 1>(arguments) = comm;
-    return std::apply(function, arguments);
+    return std::apply([&](auto... a) { return function(a..., request...); }, arguments);
   };
 }
 
-/// The same for later, as PlainCall or PlainStart: counts and displacements that mean something on this rank are
-/// copied.
+/// The same for later, as PlainCall or PlainStart: with what is kept of the call, which has that itself from now on.
 template <typename Function, typename... Arguments>
-auto plain_call_kept(const Call& call, const Group& group, Function function,
-                     const std::tuple<Arguments...>& arguments) {
-  std::vector<const void*> arrays;
-  for (const Side* side : sides_of(call, group.rank())) {
-    for (const void* array : {side->counts.array(), side->displacements.array()}) {
-      if (array != nullptr) arrays.push_back(array);
-    }
-  }
-  auto kept =
-      std::apply([&](const auto&... a) { return std::make_tuple(KeptArgument<Arguments>(a, arrays, group.size())...); },
-                 arguments);
-  return [function, kept](MPI_Comm comm, auto... request) {
-    auto given = std::apply([](const auto&... k) { return std::make_tuple(k.get()...); }, kept);
+auto plain_call_kept(Call& call, int rank, int size, Function function, const std::tuple<Arguments...>& arguments) {
+  return [function, arguments, kept = std::make_shared<const Kept>(call, rank, size)](MPI_Comm comm, auto... request) {
+    auto given = std::apply([&](const auto&... a) { return std::make_tuple(kept->in_place_of(a)...); }, arguments);
     std::get<sizeof...(Arguments) - 1>(given) = comm;
     return std::apply([&](auto... a) { return function(a..., request...); }, given);
   };

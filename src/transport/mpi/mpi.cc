@@ -53,18 +53,17 @@ class ByteType {
   MPI_Datatype type_ = MPI_BYTE;
 };
 
-/// For each rank the lowest rank that it shares memory with. Collective.
-std::vector<int> find_nodes(MPI_Comm comm, int rank, int size) {
-  MPI_Comm node = MPI_COMM_NULL;
-  int code = PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
-  if (code != MPI_SUCCESS) fail(rank, "MPI_Comm_split_type", code);
-  int lowest = rank;  // of the node's rank 0, since the split keeps the order
-  PMPI_Bcast(&lowest, 1, MPI_INT, 0, node);
-  PMPI_Comm_free(&node);
-  std::vector<int> nodes(static_cast<std::size_t>(size));
-  code = PMPI_Allgather(&lowest, 1, MPI_INT, nodes.data(), 1, MPI_INT, comm);
-  if (code != MPI_SUCCESS) fail(rank, "MPI_Allgather", code);
-  return nodes;
+/// The same ranks. No duplicate: that would have the attributes, and call what the program has for copying them.
+MPI_Comm create_like(MPI_Comm comm) {
+  int rank = 0;
+  PMPI_Comm_rank(comm, &rank);
+  MPI_Group ranks = MPI_GROUP_NULL;
+  MPI_Comm created = MPI_COMM_NULL;
+  PMPI_Comm_group(comm, &ranks);
+  const int code = PMPI_Comm_create(comm, ranks, &created);
+  PMPI_Group_free(&ranks);
+  if (code != MPI_SUCCESS) fail(rank, "MPI_Comm_create", code);
+  return created;
 }
 
 /// Set when something is left unfinished: the communicator then must not be freed, which would wait for the others.
@@ -138,18 +137,12 @@ std::string library_name() {
 
 class MpiTransport final : public Transport {
  public:
-  /// `nodes`: of a communicator with the same ranks; empty: still to be found.
-  MpiTransport(MPI_Comm comm, double timeout, std::vector<int> nodes) : timeout_(timeout), nodes_(std::move(nodes)) {
-    PMPI_Comm_rank(comm, &rank_);
-    PMPI_Comm_size(comm, &size_);
-    // No duplicate: that would have the attributes, and call what the program has for copying them.
-    MPI_Group ranks = MPI_GROUP_NULL;
-    PMPI_Comm_group(comm, &ranks);
-    const int code = PMPI_Comm_create(comm, ranks, &comm_);
-    PMPI_Group_free(&ranks);
-    if (code != MPI_SUCCESS) fail(rank_, "MPI_Comm_create", code);
+  /// `own` is freed at the end.
+  MpiTransport(MPI_Comm own, double timeout, std::vector<int> nodes)
+      : comm_(own), timeout_(timeout), nodes_(std::move(nodes)) {
+    PMPI_Comm_rank(comm_, &rank_);
+    PMPI_Comm_size(comm_, &size_);
     PMPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
-    if (nodes_.empty()) nodes_ = find_nodes(comm_, rank_, size_);
     name_ = library_name();
     plain_ = make_plain_mpi(comm_);
   }
@@ -216,7 +209,7 @@ class MpiTransport final : public Transport {
       throw Error(Code::unsupported,
                   "MPI must have been initialised for several threads: MPI_Init_thread with MPI_THREAD_MULTIPLE");
     }
-    return std::make_unique<MpiTransport>(comm_, timeout_, nodes_);
+    return std::make_unique<MpiTransport>(create_like(comm_), timeout_, nodes_);
   }
 
   // Progress in both libraries comes from any call that looks for messages.
@@ -253,7 +246,28 @@ class MpiTransport final : public Transport {
 }  // namespace
 
 std::unique_ptr<Transport> make_mpi_transport(MPI_Comm comm, double timeout_seconds) {
-  return std::make_unique<MpiTransport>(comm, timeout_seconds, std::vector<int>{});
+  const MPI_Comm own = create_like(comm);
+  return adopt_mpi_transport(own, timeout_seconds, find_mpi_nodes(own));
+}
+
+std::unique_ptr<Transport> adopt_mpi_transport(MPI_Comm own, double timeout_seconds, std::vector<int> nodes) {
+  return std::make_unique<MpiTransport>(own, timeout_seconds, std::move(nodes));
+}
+
+std::vector<int> find_mpi_nodes(MPI_Comm comm) {
+  int rank = 0, size = 1;
+  PMPI_Comm_rank(comm, &rank);
+  PMPI_Comm_size(comm, &size);
+  MPI_Comm node = MPI_COMM_NULL;
+  int code = PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+  if (code != MPI_SUCCESS) fail(rank, "MPI_Comm_split_type", code);
+  int lowest = rank;  // of the node's rank 0, since the split keeps the order
+  PMPI_Bcast(&lowest, 1, MPI_INT, 0, node);
+  PMPI_Comm_free(&node);
+  std::vector<int> nodes(static_cast<std::size_t>(size));
+  code = PMPI_Allgather(&lowest, 1, MPI_INT, nodes.data(), 1, MPI_INT, comm);
+  if (code != MPI_SUCCESS) fail(rank, "MPI_Allgather", code);
+  return nodes;
 }
 
 }  // namespace laconic

@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <memory>
+#include <vector>
 
 #include "transport/timeout.h"
 #include "transport/transport.h"
@@ -15,5 +16,12 @@ namespace laconic {
 /// (MPI_THREAD_FUNNELED or more when several threads exist) and outlive the transport; destroying it is collective too.
 /// Throws Error(transport) with MPI's own text where MPI fails.
 std::unique_ptr<Transport> make_mpi_transport(MPI_Comm comm, double timeout_seconds = default_timeout());
+
+/// The same over a communicator that is the transport's own from now on. `nodes`: for each rank the lowest one that it
+/// shares memory with. Exchanges nothing.
+std::unique_ptr<Transport> adopt_mpi_transport(MPI_Comm own, double timeout_seconds, std::vector<int> nodes);
+
+/// Such nodes. Collective. Throws Error(transport).
+std::vector<int> find_mpi_nodes(MPI_Comm comm);
 
 }  // namespace laconic

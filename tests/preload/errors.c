@@ -1,0 +1,163 @@
+/* A program that makes mistakes, and whose error handlers return: what it hears of them is what MPI alone would say,
+ * and its other calls go on. And what it keeps with its datatypes is not touched.
+ *
+ *   errors TOLERANCE
+ *
+ * Prints "calls, all as they should be" on rank 0, or what was wrong, with exit status 1. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { COUNT = 5000, ROUNDS = 20 };
+
+static int rank, size, wrong, calls, heard, heard_class, copied;
+static double tolerance;
+static MPI_Comm heard_of;
+static float x[2 * COUNT], y[2 * COUNT];
+static int *counts, *places;
+
+static void expect(int good, const char* what) {
+  ++calls;
+  if (!good && wrong++ < 5) fprintf(stderr, "rank %d: %s\n", rank, what);
+}
+
+static void hear(MPI_Comm* comm, int* code, ...) {
+  ++heard;
+  heard_of = *comm;
+  MPI_Error_class(*code, &heard_class);
+}
+
+static int class_of(int code) {
+  int class;
+  MPI_Error_class(code, &class);
+  return class;
+}
+
+static int wait_for(int code, MPI_Request* request) {
+  return code == MPI_SUCCESS ? MPI_Wait(request, MPI_STATUS_IGNORE) : code;
+}
+
+/* A call that is right, over a communicator that has seen mistakes. */
+static void go_on(MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  for (int i = 0; i < COUNT; ++i) x[i] = rank == 0 ? (float)i : -1;
+  MPI_Ibcast(x, COUNT, MPI_FLOAT, 0, comm, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  int good = 1;
+  for (int i = 0; i < COUNT; ++i) good = good && x[i] >= (float)i - tolerance && x[i] <= (float)i + tolerance;
+  expect(good, "ibcast after a mistake");
+}
+
+/* The handler changes between calls that do not block: each time the one of now is called, with the communicator. */
+static void handlers(void) {
+  MPI_Comm comm;
+  MPI_Errhandler handler;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  go_on(comm);
+  MPI_Comm_create_errhandler(hear, &handler);
+  MPI_Comm_set_errhandler(comm, handler);
+  MPI_Errhandler_free(&handler);
+  for (int r = 0; r < size; ++r) counts[r] = -5;
+  heard = 0;
+  wait_for(MPI_Igatherv(x, -5, MPI_FLOAT, y, counts, places, MPI_FLOAT, 0, comm, &request), &request);
+  expect(heard == 1 && heard_of == comm && heard_class == MPI_ERR_COUNT, "the handler did not hear of negative counts");
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  const int code = wait_for(MPI_Igatherv(x, -5, MPI_FLOAT, y, counts, places, MPI_FLOAT, 0, comm, &request), &request);
+  expect(heard == 1 && class_of(code) == MPI_ERR_COUNT, "negative counts do not come back as an error");
+  go_on(comm);
+  MPI_Comm_free(&comm);
+}
+
+static void uncommitted(void) {
+  MPI_Comm comm;
+  MPI_Datatype type;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Type_vector(COUNT, 1, 2, MPI_FLOAT, &type);
+  for (int r = 0; r < size; ++r) counts[r] = 1;
+  expect(class_of(MPI_Bcast(x, 1, type, 0, comm)) == MPI_ERR_TYPE, "bcast of an uncommitted type");
+  expect(class_of(wait_for(MPI_Ibcast(x, 1, type, 0, comm, &request), &request)) == MPI_ERR_TYPE,
+         "ibcast of an uncommitted type");
+  expect(class_of(wait_for(MPI_Igatherv(x, 1, type, y, counts, places, type, 0, comm, &request), &request)) ==
+             MPI_ERR_TYPE,
+         "igatherv of an uncommitted type");
+  MPI_Type_commit(&type);
+  for (int i = 0; i < 2 * COUNT; ++i) x[i] = rank == 0 ? (float)i : -1;
+  MPI_Bcast(x, 1, type, 0, comm);
+  int good = 1;
+  for (int i = 0; i < 2 * COUNT; i += 2) good = good && x[i] >= (float)i - tolerance && x[i] <= (float)i + tolerance;
+  expect(good, "bcast of a type that has been committed since");
+  MPI_Type_free(&type);
+  go_on(comm);
+  MPI_Comm_free(&comm);
+}
+
+/* Collectives cannot be cancelled. */
+static void cancelled(void) {
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  for (int round = 0; round < ROUNDS; ++round) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Status status;
+    int flag = 0;
+    x[COUNT - 1] = rank == 0 ? (float)round : -1;
+    MPI_Ibcast(x, COUNT, MPI_FLOAT, 0, comm, &request);
+    MPI_Cancel(&request);
+    MPI_Wait(&request, &status);
+    MPI_Test_cancelled(&status, &flag);
+    expect(!flag && x[COUNT - 1] >= (float)round - tolerance && x[COUNT - 1] <= (float)round + tolerance,
+           "an ibcast has been cancelled");
+  }
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_free(&comm);
+}
+
+static int copy(MPI_Datatype type, int key, void* extra, void* value, void* out, int* flag) {
+  (void)type, (void)key, (void)extra, (void)value, (void)out;
+  ++copied;
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+static void attributes(void) {
+  int key;
+  MPI_Datatype type;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Type_create_keyval(copy, MPI_TYPE_NULL_DELETE_FN, &key, NULL);
+  MPI_Type_vector(COUNT, 1, 2, MPI_FLOAT, &type);
+  MPI_Type_commit(&type);
+  MPI_Type_set_attr(type, key, &key);
+  MPI_Ibcast(x, 1, type, 0, MPI_COMM_WORLD, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  expect(copied == 0, "a datatype's attributes were copied behind the program's back");
+  MPI_Type_free(&type);
+  MPI_Type_free_keyval(&key);
+}
+
+int main(int argc, char** argv) {
+  int provided;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  tolerance = argc > 1 ? atof(argv[1]) : 0;
+  counts = calloc((size_t)size, sizeof *counts);
+  places = calloc((size_t)size, sizeof *places);
+  if (counts == NULL || places == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
+  handlers();
+  uncommitted();
+  cancelled();
+  attributes();
+  free(counts);
+  free(places);
+  int all = 0;
+  MPI_Reduce(&wrong, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (rank == 0 && all == 0) printf("%d calls, all as they should be\n", calls);
+  MPI_Finalize();
+  return wrong != 0;
+}
