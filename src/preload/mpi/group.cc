@@ -82,7 +82,7 @@ int line_key = MPI_KEYVAL_INVALID;
 /// Calls the program's error handler with the program's communicator.
 MPI_Errhandler forwarding = MPI_ERRHANDLER_NULL;
 
-void forward(MPI_Comm* comm, int* code, ...) {  // NOLINT(cert-dcl50-cpp): as MPI has it
+void forward(MPI_Comm* comm, int* code, ...) {  // NOLINT(cert-dcl50-cpp,readability-non-const-parameter): as MPI has it
   void* line = nullptr;
   int found = 0;
   PMPI_Comm_get_attr(*comm, line_key, static_cast<void*>(&line), &found);
