@@ -140,7 +140,7 @@ LACONIC_FORTRAN_BOTH(comm_free, (MPI_Fint * comm, MPI_Fint* code), MPI_Comm c = 
                      set(code, MPI_Comm_free(&c)); *comm = PMPI_Comm_c2f(c);)
 LACONIC_FORTRAN_BOTH(comm_disconnect, (MPI_Fint * comm, MPI_Fint* code), MPI_Comm c = PMPI_Comm_f2c(*comm);
                      set(code, MPI_Comm_disconnect(&c)); *comm = PMPI_Comm_c2f(c);)
-LACONIC_FORTRAN_BOTH(cancel, (MPI_Fint * request, MPI_Fint* code), MPI_Request r = PMPI_Request_f2c(*request);
+LACONIC_FORTRAN_BOTH(cancel, (const MPI_Fint* request, MPI_Fint* code), MPI_Request r = PMPI_Request_f2c(*request);
                      set(code, MPI_Cancel(&r));)
 LACONIC_FORTRAN_BOTH(comm_set_errhandler, (const MPI_Fint* comm, const MPI_Fint* handler, MPI_Fint* code),
                      set(code, MPI_Comm_set_errhandler(PMPI_Comm_f2c(*comm), PMPI_Errhandler_f2c(*handler)));)
