@@ -66,6 +66,9 @@ inline std::uint64_t behind(int count, int b) {
   return n >= 64 ? 0 : n <= 0 ? ~std::uint64_t{0} : ~std::uint64_t{0} << n;
 }
 
+/// Whether a fill value is one by right: an operand's that an encoder would find on the grid counts as its grid point.
+inline bool is_exception(const Params& p, std::uint64_t fill) { return p.shape.sum || !is_on_grid(p, fill); }
+
 /// A fill value as a number.
 inline double fill_as_double(const Params& p, std::uint64_t bits) {
   return p.shape.sum ? __builtin_bit_cast(double, bits) : element_value(p.grid.dtype, bits);

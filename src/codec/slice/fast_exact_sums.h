@@ -123,7 +123,7 @@ struct FastExactSums {
     Parsed c;
     ExactParts parts;
     if (parse<V>(p, in, c, &parts) != Parse::ok) return false;
-    if (c.fill_blocks != 0 && !p.shape.sum && is_on_grid(p, c.fill_value)) return false;
+    if (c.fill_blocks != 0 && !is_exception(p, c.fill_value)) return false;
     if (c.kind == Kind::fill) {
       o.exact->clear();
       o.origin = Origin::elements;

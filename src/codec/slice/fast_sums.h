@@ -265,8 +265,8 @@ struct FastSums : FastCodec<V> {
     fill.blocks = a.fill_blocks;
     if (a.fill_blocks != b.fill_blocks) return false;
     if (fill.blocks == 0) return true;
-    return add_fill(pa, a.fill_value, pb, b.fill_value, fill.value) &&
-           (pa.shape.sum || !is_on_grid(pa, a.fill_value)) && (pb.shape.sum || !is_on_grid(pb, b.fill_value));
+    return add_fill(pa, a.fill_value, pb, b.fill_value, fill.value) && is_exception(pa, a.fill_value) &&
+           is_exception(pb, b.fill_value);
   }
 
   /// V::Sums can add residuals of several chunks, and of local integers.
@@ -389,7 +389,7 @@ struct FastSums : FastCodec<V> {
     std::uint64_t sum = 0;
     if (fill.blocks != 0) {
       if (!add_fill(px, fill.value, pb, c.fill_value, sum)) return 0;
-      if (!pb.shape.sum && is_on_grid(pb, c.fill_value)) return 0;
+      if (!is_exception(pb, c.fill_value)) return 0;
     }
     q.start(local_base);
     if constexpr (sums_terms) {

@@ -36,7 +36,7 @@ struct FastManySums : FastSums<V> {
     if (!any) t.fill.blocks = c.fill_blocks;
     if (t.fill.blocks != c.fill_blocks) return false;
     if (c.fill_blocks == 0) return true;
-    if (!pc.shape.sum && is_on_grid(pc, c.fill_value)) return false;
+    if (!is_exception(pc, c.fill_value)) return false;
     if (any) return Sums::add_fill(p, t.fill.value, pc, c.fill_value, t.fill.value);
     t.fill.value = __builtin_bit_cast(std::uint64_t, fill_as_double(pc, c.fill_value));
     return true;
