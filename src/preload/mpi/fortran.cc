@@ -27,6 +27,14 @@ bool is_bottom(const void* given) {
   return given == here;
 }
 
+/// The addresses in place of weights of a graph's edges.
+const int* weights(const void* given) {
+  static const void* const none = constant("mpi_fortran_unweighted_");
+  static const void* const empty = constant("mpi_fortran_weights_empty_");
+  if (given == nullptr) return nullptr;
+  return given == none ? MPI_UNWEIGHTED : given == empty ? MPI_WEIGHTS_EMPTY : static_cast<const int*>(given);
+}
+
 MPI_Fint handle(const void* given) { return *static_cast<const MPI_Fint*>(given); }
 
 /// The C argument of type T that a Fortran argument stands for. Fortran integers are C ints here.
@@ -40,9 +48,13 @@ T from_fortran(void* given) {
     return PMPI_Op_f2c(handle(given));
   } else if constexpr (std::is_same_v<T, MPI_Comm>) {
     return PMPI_Comm_f2c(handle(given));
+  } else if constexpr (std::is_same_v<T, MPI_Group>) {
+    return PMPI_Group_f2c(handle(given));
+  } else if constexpr (std::is_same_v<T, MPI_Info>) {
+    return PMPI_Info_f2c(handle(given));
   } else if constexpr (std::is_same_v<T, const int*>) {
     static_assert(sizeof(MPI_Fint) == sizeof(int));
-    return static_cast<const int*>(given);
+    return weights(given);
   } else {
     static_assert(std::is_same_v<std::remove_const_t<std::remove_pointer_t<T>>, void>);
     if (is_in_place(given)) return MPI_IN_PLACE;
@@ -61,18 +73,21 @@ void blocking(int (*function)(Parameters...), void* const* given, MPI_Fint* code
   if (code != nullptr) *code = result;
 }
 
-/// The C function's last parameter is the request.
-template <std::size_t... I, typename... Parameters>
-int begin(int (*function)(Parameters...), void* const* given, MPI_Request* request, std::index_sequence<I...>) {
+MPI_Fint to_fortran(MPI_Request request) { return PMPI_Request_c2f(request); }
+MPI_Fint to_fortran(MPI_Comm comm) { return PMPI_Comm_c2f(comm); }
+
+template <typename Handle, std::size_t... I, typename... Parameters>
+int make(int (*function)(Parameters...), void* const* given, Handle* made, std::index_sequence<I...>) {
   using All = std::tuple<Parameters...>;
-  return function(from_fortran<std::tuple_element_t<I, All>>(given[I])..., request);
+  return function(from_fortran<std::tuple_element_t<I, All>>(given[I])..., made);
 }
 
+/// The C function's last parameter is the request or communicator that it makes.
 template <typename... Parameters>
-void nonblocking(int (*function)(Parameters...), void* const* given, MPI_Fint* request, MPI_Fint* code) {
-  MPI_Request made = MPI_REQUEST_NULL;
-  const int result = begin(function, given, &made, std::make_index_sequence<sizeof...(Parameters) - 1>());
-  if (result == MPI_SUCCESS) *request = PMPI_Request_c2f(made);
+void making(int (*function)(Parameters...), void* const* given, MPI_Fint* handle, MPI_Fint* code) {
+  std::remove_pointer_t<std::tuple_element_t<sizeof...(Parameters) - 1, std::tuple<Parameters...>>> made{};
+  const int result = make(function, given, &made, std::make_index_sequence<sizeof...(Parameters) - 1>());
+  if (result == MPI_SUCCESS) *handle = to_fortran(made);
   if (code != nullptr) *code = result;
 }
 
@@ -85,12 +100,20 @@ void set(MPI_Fint* code, int result) {
 extern "C" {
 
 // NOLINTBEGIN(readability-identifier-naming, bugprone-macro-parentheses)
-#define LACONIC_GIVEN_5 void *a1, void *a2, void *a3, void *a4, void *a5
+#define LACONIC_GIVEN_1 void* a1
+#define LACONIC_GIVEN_2 LACONIC_GIVEN_1, void* a2
+#define LACONIC_GIVEN_3 LACONIC_GIVEN_2, void* a3
+#define LACONIC_GIVEN_4 LACONIC_GIVEN_3, void* a4
+#define LACONIC_GIVEN_5 LACONIC_GIVEN_4, void* a5
 #define LACONIC_GIVEN_6 LACONIC_GIVEN_5, void* a6
 #define LACONIC_GIVEN_7 LACONIC_GIVEN_6, void* a7
 #define LACONIC_GIVEN_8 LACONIC_GIVEN_7, void* a8
 #define LACONIC_GIVEN_9 LACONIC_GIVEN_8, void* a9
-#define LACONIC_ALL_5 a1, a2, a3, a4, a5
+#define LACONIC_ALL_1 a1
+#define LACONIC_ALL_2 LACONIC_ALL_1, a2
+#define LACONIC_ALL_3 LACONIC_ALL_2, a3
+#define LACONIC_ALL_4 LACONIC_ALL_3, a4
+#define LACONIC_ALL_5 LACONIC_ALL_4, a5
 #define LACONIC_ALL_6 LACONIC_ALL_5, a6
 #define LACONIC_ALL_7 LACONIC_ALL_6, a7
 #define LACONIC_ALL_8 LACONIC_ALL_7, a8
@@ -101,17 +124,18 @@ extern "C" {
     void* const given[] = {LACONIC_ALL_##n};       \
     blocking(&MPI_##Name, given, code);            \
   }
-#define LACONIC_FORTRAN_NONBLOCKING(symbol, Name, n)                  \
-  void symbol(LACONIC_GIVEN_##n, MPI_Fint* request, MPI_Fint* code) { \
-    void* const given[] = {LACONIC_ALL_##n};                          \
-    nonblocking(&MPI_##Name, given, request, code);                   \
+#define LACONIC_FORTRAN_MAKING(symbol, Name, n, ...)               \
+  void symbol(LACONIC_GIVEN_##n, MPI_Fint* made, MPI_Fint* code) { \
+    __VA_ARGS__                                                    \
+    void* const given[] = {LACONIC_ALL_##n};                       \
+    making(&MPI_##Name, given, made, code);                        \
   }
 /// n: parameters of the blocking C function.
-#define LACONIC_FORTRAN(Name, name, n)                    \
-  LACONIC_FORTRAN_BLOCKING(mpi_##name##_, Name, n)        \
-  LACONIC_FORTRAN_BLOCKING(ompi_##name##_f, Name, n)      \
-  LACONIC_FORTRAN_NONBLOCKING(mpi_i##name##_, I##name, n) \
-  LACONIC_FORTRAN_NONBLOCKING(ompi_i##name##_f, I##name, n)
+#define LACONIC_FORTRAN(Name, name, n)               \
+  LACONIC_FORTRAN_BLOCKING(mpi_##name##_, Name, n)   \
+  LACONIC_FORTRAN_BLOCKING(ompi_##name##_f, Name, n) \
+  LACONIC_FORTRAN_MAKING(mpi_i##name##_, I##name, n) \
+  LACONIC_FORTRAN_MAKING(ompi_i##name##_f, I##name, n)
 
 LACONIC_FORTRAN(Allreduce, allreduce, 6)
 LACONIC_FORTRAN(Reduce, reduce, 7)
@@ -126,6 +150,28 @@ LACONIC_FORTRAN(Allgather, allgather, 7)
 LACONIC_FORTRAN(Allgatherv, allgatherv, 8)
 LACONIC_FORTRAN(Alltoall, alltoall, 7)
 LACONIC_FORTRAN(Alltoallv, alltoallv, 9)
+
+/// n: parameters before the communicator.
+#define LACONIC_FORTRAN_CREATES(Name, name, n, ...)           \
+  LACONIC_FORTRAN_MAKING(mpi_##name##_, Name, n, __VA_ARGS__) \
+  LACONIC_FORTRAN_MAKING(ompi_##name##_f, Name, n, __VA_ARGS__)
+/// Fortran compilers differ in what is true; MPI wants 1.
+#define LACONIC_LOGICAL(a)               \
+  MPI_Fint yes = handle(a) != 0 ? 1 : 0; \
+  (a) = &yes;
+
+LACONIC_FORTRAN_CREATES(Comm_dup, comm_dup, 1)
+LACONIC_FORTRAN_CREATES(Comm_dup_with_info, comm_dup_with_info, 2)
+LACONIC_FORTRAN_CREATES(Comm_create, comm_create, 2)
+LACONIC_FORTRAN_CREATES(Comm_create_group, comm_create_group, 3)
+LACONIC_FORTRAN_CREATES(Comm_split, comm_split, 3)
+LACONIC_FORTRAN_CREATES(Comm_split_type, comm_split_type, 4)
+LACONIC_FORTRAN_CREATES(Cart_sub, cart_sub, 2)
+LACONIC_FORTRAN_CREATES(Intercomm_merge, intercomm_merge, 2, LACONIC_LOGICAL(a2))
+LACONIC_FORTRAN_CREATES(Cart_create, cart_create, 5, LACONIC_LOGICAL(a5))
+LACONIC_FORTRAN_CREATES(Graph_create, graph_create, 5, LACONIC_LOGICAL(a5))
+LACONIC_FORTRAN_CREATES(Dist_graph_create, dist_graph_create, 8, LACONIC_LOGICAL(a8))
+LACONIC_FORTRAN_CREATES(Dist_graph_create_adjacent, dist_graph_create_adjacent, 9, LACONIC_LOGICAL(a9))
 
 #define LACONIC_FORTRAN_BOTH(name, parameters, ...) \
   void mpi_##name##_ parameters { __VA_ARGS__ }     \

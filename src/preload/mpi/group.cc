@@ -2,68 +2,37 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <exception>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "core/config.h"
-#include "core/error.h"
+#include "core/log.h"
 #include "preload/mpi/runtime.h"
-#include "transport/mpi/mpi.h"
 
 namespace laconic::preload {
 namespace {
 
 constexpr unsigned longest_interval = 1023;
 
-/// All ranks of the program, and nothing but communicators are made of it. Each with a tag of its own.
-MPI_Comm meeting_place = MPI_COMM_NULL;
-int first_meeting = 0, meetings = 1;  ///< this rank's tags, a pair for each meeting
-std::vector<int> nodes;               ///< of those who meet: for each the lowest that it shares memory with
+/// Some MPIs have 2048 communicators, and the program may want many.
+constexpr int most_companies = 256;
+std::atomic<int> companies{0};
 
-int next_meeting() {
-  static std::atomic<unsigned> used{0};
-  return first_meeting +
-         2 * static_cast<int>(used.fetch_add(1, std::memory_order_relaxed) % static_cast<unsigned>(meetings));
-}
+std::vector<int> nodes;  ///< for each rank of the program the lowest that it shares memory with
 
-/// A communicator. Threads do so at the same time: in Open MPI and MPICH one has to wait for another then, and which
-/// one they tell from the communicator that it is made of, by a number that may differ between ranks, and from the tag.
-/// So all are made of one.
-MPI_Comm meet(MPI_Group ranks, int tag) {
-  MPI_Comm met = MPI_COMM_NULL;
-  if (PMPI_Comm_create_group(meeting_place, ranks, tag, &met) != MPI_SUCCESS)
-    throw Error(Code::transport, "MPI_Comm_create_group failed: no communicator for Laconic's own messages");
-  return met;
-}
-
-/// The ranks of `mpi`, which may come from a session, as a part of those that meet.
-MPI_Group at_meeting_place(MPI_Comm mpi) {
-  MPI_Group its = MPI_GROUP_NULL, all = MPI_GROUP_NULL, found = MPI_GROUP_NULL;
+/// For each rank of `comm`, which may come from a session, the lowest of them that it shares memory with.
+std::vector<int> nodes_among(MPI_Comm comm) {
+  MPI_Group its = MPI_GROUP_NULL, all = MPI_GROUP_NULL;
   int size = 0;
-  PMPI_Comm_size(mpi, &size);
-  PMPI_Comm_group(mpi, &its);
-  PMPI_Comm_group(meeting_place, &all);
-  std::vector<int> ranks(static_cast<std::size_t>(size)), there(ranks.size());
-  std::iota(ranks.begin(), ranks.end(), 0);
-  PMPI_Group_translate_ranks(its, size, ranks.data(), all, there.data());
-  PMPI_Group_incl(all, size, there.data(), &found);
-  PMPI_Group_free(&its);
-  PMPI_Group_free(&all);
-  return found;
-}
-
-/// For each of `ranks` the lowest of them that it shares memory with.
-std::vector<int> nodes_among(MPI_Group ranks) {
-  MPI_Group all = MPI_GROUP_NULL;
-  int size = 0;
-  PMPI_Group_size(ranks, &size);
-  PMPI_Comm_group(meeting_place, &all);
+  PMPI_Comm_size(comm, &size);
+  PMPI_Comm_group(comm, &its);
+  PMPI_Comm_group(MPI_COMM_WORLD, &all);
   std::vector<int> each(static_cast<std::size_t>(size)), there(each.size()), lowest(nodes.size(), -1);
   std::iota(each.begin(), each.end(), 0);
-  PMPI_Group_translate_ranks(ranks, size, each.data(), all, there.data());
+  PMPI_Group_translate_ranks(its, size, each.data(), all, there.data());
+  PMPI_Group_free(&its);
   PMPI_Group_free(&all);
   for (std::size_t r = 0; r < each.size(); ++r) {
     int& first = lowest[static_cast<std::size_t>(nodes[static_cast<std::size_t>(there[r])])];
@@ -108,20 +77,6 @@ std::string name_of_rank_0(MPI_Comm comm) {
   PMPI_Comm_get_name(comm, name, &length);
   PMPI_Bcast(name, sizeof name, MPI_CHAR, 0, comm);
   return name;
-}
-
-std::unique_ptr<Transport> transport_like(MPI_Comm mpi, int tag) {
-  MPI_Group ranks = at_meeting_place(mpi);
-  std::vector<int> among = nodes_among(ranks);
-  MPI_Comm own = MPI_COMM_NULL;
-  try {
-    own = meet(ranks, tag);
-  } catch (...) {
-    PMPI_Group_free(&ranks);
-    throw;
-  }
-  PMPI_Group_free(&ranks);
-  return adopt_mpi_transport(own, patience(), std::move(among));
 }
 
 }  // namespace
@@ -175,7 +130,10 @@ void Asking::learned(bool served) {
   left_ = interval_;
 }
 
-Line::Line(MPI_Comm mpi, int tag) : mpi_(mpi), name_(name_of_rank_0(mpi)), comm_(transport_like(mpi, tag)) {}
+Line::Line(MPI_Comm mpi, std::shared_ptr<OwnComm> own, int lane)
+    : mpi_(mpi),
+      name_(name_of_rank_0(mpi)),
+      comm_(share_mpi_transport(std::move(own), lane, mpi, patience(), nodes_among(mpi))) {}
 
 bool Line::passes_over(Collective collective) { return !asking_[static_cast<std::size_t>(collective)].is_due(); }
 
@@ -187,42 +145,25 @@ std::optional<Shape> Line::agree(Collective collective, const Word& mine) {
   return shape;
 }
 
-BackgroundLine::BackgroundLine(MPI_Comm mpi) : program_(mpi) {
-  int rank = 0;
-  PMPI_Comm_rank(mpi, &rank);
-  if (rank == 0) tag_ = next_meeting();
-  if (PMPI_Iallreduce(MPI_IN_PLACE, &tag_, 1, MPI_INT, MPI_MAX, mpi, &arrival_) != MPI_SUCCESS)
-    throw Error(Code::transport, "MPI_Iallreduce failed: no communicator for non-blocking calls");
-  ranks_ = at_meeting_place(mpi);
-  errors_ = errors_of(mpi);
+BackgroundLine::BackgroundLine(MPI_Comm program, std::shared_ptr<OwnComm> own)
+    : program_(program), own_(std::move(own)), errors_(errors_of(program)) {
   char name[MPI_MAX_OBJECT_NAME + 1] = "";
   int length = 0;
-  PMPI_Comm_get_name(mpi, name, &length);
-  name_ = name;
+  PMPI_Comm_get_name(program, name, &length);
+  PMPI_Comm_set_name(own_->get(), name);
+  PMPI_Comm_set_attr(own_->get(), line_key, this);
+  PMPI_Comm_set_errhandler(own_->get(), errors_);
   worker_.emplace();
 }
 
 BackgroundLine::~BackgroundLine() {
   worker_.reset();
-  line_.reset();
-  if (arrival_ != MPI_REQUEST_NULL) PMPI_Wait(&arrival_, MPI_STATUS_IGNORE);
-  if (mpi_ != MPI_COMM_NULL) PMPI_Comm_free(&mpi_);
   release(errors_);
-  PMPI_Group_free(&ranks_);
 }
 
 void BackgroundLine::begin() {
   try {
-    for (int done = 0; done == 0;) {
-      if (PMPI_Test(&arrival_, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-        throw Error(Code::transport, "MPI_Iallreduce failed: no communicator for non-blocking calls");
-      if (done == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
-    mpi_ = meet(ranks_, tag_);
-    PMPI_Comm_set_attr(mpi_, line_key, this);
-    PMPI_Comm_set_errhandler(mpi_, errors_);
-    PMPI_Comm_set_name(mpi_, name_.c_str());
-    line_.emplace(mpi_, tag_ + 1);
+    line_.emplace(own_->get(), own_, 1);
   } catch (const std::exception& e) {
     why_none_ = e.what();
   }
@@ -238,22 +179,41 @@ void BackgroundLine::submit(Job job) {
 void BackgroundLine::renew_errors() {
   worker_->submit([this, errors = errors_of(program_)] {
     release(std::exchange(errors_, errors));
-    if (mpi_ != MPI_COMM_NULL) PMPI_Comm_set_errhandler(mpi_, errors_);
+    PMPI_Comm_set_errhandler(own_->get(), errors_);
   });
 }
 
 Line* BackgroundLine::if_idle() { return worker_->is_idle() && line_ ? &*line_ : nullptr; }
 
-Line& Group::foreground() {
-  if (foreground_) return *foreground_;
-  wait_for_all(comm_);  // it makes a communicator: see communicators.cc
-  int tag = rank_ == 0 ? next_meeting() : 0;
-  PMPI_Bcast(&tag, 1, MPI_INT, 0, comm_);
-  return foreground_.emplace(comm_, tag);
+std::shared_ptr<OwnComm> make_company(MPI_Comm comm) noexcept {
+  try {
+    int enough = companies.load() < most_companies ? 0 : 1;
+    if (PMPI_Allreduce(MPI_IN_PLACE, &enough, 1, MPI_INT, MPI_MAX, comm) != MPI_SUCCESS || enough != 0) return nullptr;
+    std::shared_ptr<OwnComm> made(new OwnComm(comm), [](OwnComm* own) {
+      delete own;
+      --companies;
+    });
+    ++companies;
+    return made;
+  } catch (const std::exception& e) {
+    log(LogLevel::error, e.what());
+    return nullptr;
+  }
+}
+
+void Group::accompany() {
+  if (!std::exchange(tried_, true)) own_ = make_company(comm_);
+}
+
+Line* Group::foreground() {
+  accompany();
+  if (own_ == nullptr) return nullptr;
+  if (!foreground_) foreground_.emplace(comm_, own_, 0);
+  return &*foreground_;
 }
 
 BackgroundLine& Group::background() {
-  if (!background_) background_.emplace(comm_);
+  if (!background_) background_.emplace(comm_, own_);
   return *background_;
 }
 
@@ -261,29 +221,13 @@ void Group::renew_errors() {
   if (background_) background_->renew_errors();
 }
 
-void wait_for_all(MPI_Comm comm) {
-  MPI_Request all = MPI_REQUEST_NULL;
-  if (PMPI_Ibarrier(comm, &all) == MPI_SUCCESS) PMPI_Wait(&all, MPI_STATUS_IGNORE);
-}
-
 void prepare_groups() {
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &line_key, nullptr);
   PMPI_Comm_create_errhandler(forward, &forwarding);
-  int rank = 0, size = 1;
-  PMPI_Comm_dup(MPI_COMM_WORLD, &meeting_place);
-  PMPI_Comm_set_errhandler(meeting_place, MPI_ERRORS_RETURN);
-  PMPI_Comm_rank(meeting_place, &rank);
-  PMPI_Comm_size(meeting_place, &size);
-  int* most = nullptr;
-  int found = 0;
-  PMPI_Comm_get_attr(meeting_place, MPI_TAG_UB, static_cast<void*>(&most), &found);
-  meetings = std::max(1, (found != 0 ? *most : 32767) / size / 2);
-  first_meeting = rank * meetings * 2;
-  nodes = find_mpi_nodes(meeting_place);
+  nodes = find_mpi_nodes(MPI_COMM_WORLD);
 }
 
 void release_groups() {
-  PMPI_Comm_free(&meeting_place);
   PMPI_Errhandler_free(&forwarding);
   PMPI_Comm_free_keyval(&line_key);
 }

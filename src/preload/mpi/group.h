@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "collective/communicator.h"
 #include "preload/mpi/call.h"
+#include "transport/mpi/mpi.h"
 
 namespace laconic::preload {
 
@@ -52,8 +54,8 @@ class Asking {
 /// The ranks of one communicator, ready for calls made one after the other.
 class Line {
  public:
-  /// Collective over `mpi`, which must outlive it. `tag`: the same on all its ranks, and no other Line's.
-  Line(MPI_Comm mpi, int tag);
+  /// Collective over `mpi`, which must outlive it. Messages go over `own`, by a lane of their own.
+  Line(MPI_Comm mpi, std::shared_ptr<OwnComm> own, int lane);
   [[nodiscard]] Communicator& comm() { return comm_; }
   [[nodiscard]] MPI_Comm mpi() const { return mpi_; }
   /// Rank 0's, when this was made: the name decides about rules, so it must be the same everywhere.
@@ -70,18 +72,13 @@ class Line {
   std::array<Asking, 16> asking_;  ///< by collective
 };
 
-/// The same for calls that run while the program does something else: over a communicator of their own, on a thread of
+/// The same for calls that run while the program does something else: over a communicator of Laconic's, on a thread of
 /// their own.
-///
-/// MPI_Comm_idup would be the obvious way to that communicator, but Open MPI carries it out by several non-blocking
-/// collectives over the program's communicator, begun one after the other whenever it gets round to it: those of
-/// another duplication, or the program's own, then meet them in another order on each rank. So only one is made there,
-/// at once, by which the ranks learn that all have come; then they meet in a place where the program is not.
 class BackgroundLine {
  public:
-  /// Returns at once; in the order of the other collectives over `mpi`. Throws Error(transport).
-  explicit BackgroundLine(MPI_Comm mpi);
-  /// Waits for what has been submitted. Collective.
+  /// Local. `own`: of the same ranks as `program`.
+  BackgroundLine(MPI_Comm program, std::shared_ptr<OwnComm> own);
+  /// Waits for what has been submitted.
   ~BackgroundLine();
   BackgroundLine(const BackgroundLine&) = delete;
   BackgroundLine& operator=(const BackgroundLine&) = delete;
@@ -100,38 +97,43 @@ class BackgroundLine {
   void begin();
 
   MPI_Comm program_;
-  MPI_Comm mpi_ = MPI_COMM_NULL;
-  MPI_Group ranks_ = MPI_GROUP_NULL;
-  MPI_Errhandler errors_ = MPI_ERRHANDLER_NULL;  ///< of mpi_
-  std::string name_;                             ///< of the program's communicator
-  int tag_ = 0;                                  ///< of the meeting
-  MPI_Request arrival_ = MPI_REQUEST_NULL;       ///< until all ranks know it
+  std::shared_ptr<OwnComm> own_;
+  MPI_Errhandler errors_;  ///< of own_
   std::optional<Line> line_;
   std::string why_none_;
   std::optional<Worker> worker_;
 };
 
-/// What there is for one of the program's communicators. The first use of each line is collective.
+/// A communicator of Laconic's for the ranks of one of the program's. Collective over that, where the program may wait
+/// for other ranks. Null, on all ranks: one of them has too many, or MPI makes none.
+std::shared_ptr<OwnComm> make_company(MPI_Comm comm) noexcept;
+
+/// What there is for one of the program's communicators. The first use of the foreground is collective.
 class Group {
  public:
   Group(MPI_Comm comm, int rank, int size) : comm_(comm), rank_(rank), size_(size) {}
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
-  Line& foreground();
+  /// Makes what messages need, if that has not been tried. Collective, where the program may wait for other ranks.
+  void accompany();
+  /// Whether that is there: if not, what does not wait for other ranks is MPI's own. The same on all ranks.
+  [[nodiscard]] bool is_accompanied() const { return own_ != nullptr; }
+  /// For calls that block. Null: they are MPI's own, too.
+  Line* foreground();
+  /// Only if accompanied.
   BackgroundLine& background();
   void renew_errors();
 
  private:
   MPI_Comm comm_;
   int rank_, size_;
+  bool tried_ = false;
+  std::shared_ptr<OwnComm> own_;
   std::optional<Line> foreground_;
   std::optional<BackgroundLine> background_;
 };
 
-/// Until all ranks have come, in the order of the other collectives over `comm`; no thread of Laconic's is held up.
-void wait_for_all(MPI_Comm comm);
-
-/// Before background lines are made, on all ranks; and when there are none any more.
+/// Before there are groups, on all ranks; and when there are none any more.
 void prepare_groups();
 void release_groups();
 

@@ -26,7 +26,7 @@ using laconic::preload::worth_a_look;
     call.from = __builtin_return_address(0);                                                                         \
     if (!worth_a_look(call) || !Runtime::get()->has_threads() || request == nullptr) return mpi(arguments, request); \
     Group* const group = group_for(call);                                                                            \
-    if (group == nullptr) return mpi(arguments, request);                                                            \
+    if (group == nullptr || !group->is_accompanied()) return mpi(arguments, request);                                \
     const std::tuple given{arguments};                                                                               \
     const auto keep = [&](Call& kept) {                                                                              \
       return plain_call_kept(kept, group->rank(), group->size(), &pmpi_name, given);                                 \
@@ -34,21 +34,23 @@ using laconic::preload::worth_a_look;
     return laconic::preload::begin(*Runtime::get(), *group, call, plain_call(&pmpi_name, given), keep, request);     \
   }
 
-#define LACONIC_PERSISTENT(name, pmpi_blocking, parameters, arguments, call_)                                     \
-  extern "C" int name(parameters, MPI_Info info, MPI_Request* request) {                                          \
-    static const auto mpi = laconic::preload::next<decltype(&name)>(#name);                                       \
-    Call call = call_;                                                                                            \
-    call.from = __builtin_return_address(0);                                                                      \
-    if (mpi == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;                                                     \
-    if (!worth_a_look(call) || !Runtime::get()->has_threads() || request == nullptr)                              \
-      return mpi(arguments, info, request);                                                                       \
-    Group* const group = group_for(call);                                                                         \
-    if (group == nullptr || is_refused(call, group->rank(), group->size())) return mpi(arguments, info, request); \
-    const std::tuple given{arguments};                                                                            \
-    const auto keep = [&](Call& kept) {                                                                           \
-      return plain_call_kept(kept, group->rank(), group->size(), &pmpi_blocking, given);                          \
-    };                                                                                                            \
-    return laconic::preload::make_persistent(*Runtime::get(), *group, call, keep, request);                       \
+#define LACONIC_PERSISTENT(name, pmpi_blocking, parameters, arguments, call_)                                   \
+  extern "C" int name(parameters, MPI_Info info, MPI_Request* request) {                                        \
+    static const auto mpi = laconic::preload::next<decltype(&name)>(#name);                                     \
+    Call call = call_;                                                                                          \
+    call.from = __builtin_return_address(0);                                                                    \
+    if (mpi == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;                                                   \
+    if (!worth_a_look(call) || !Runtime::get()->has_threads() || request == nullptr)                            \
+      return mpi(arguments, info, request);                                                                     \
+    Group* const group = group_for(call);                                                                       \
+    if (group == nullptr) return mpi(arguments, info, request);                                                 \
+    const auto own = laconic::preload::make_company(call.comm); /* MPI lets it wait for the other ranks */      \
+    if (own == nullptr || is_refused(call, group->rank(), group->size())) return mpi(arguments, info, request); \
+    const std::tuple given{arguments};                                                                          \
+    const auto keep = [&](Call& kept) {                                                                         \
+      return plain_call_kept(kept, group->rank(), group->size(), &pmpi_blocking, given);                        \
+    };                                                                                                          \
+    return laconic::preload::make_persistent(*Runtime::get(), *group, call, own, keep, request);                \
   }
 // NOLINTEND(bugprone-macro-parentheses)
 

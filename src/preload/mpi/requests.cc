@@ -109,7 +109,8 @@ void say_no(BackgroundLine& line, Collective collective) {
 }
 
 struct Persistent {
-  Persistent(Pending p, Bell b) : pending(std::move(p)), bell(b), line(pending.call.comm) {}
+  Persistent(Pending p, Bell b, std::shared_ptr<OwnComm> own)
+      : pending(std::move(p)), bell(b), line(pending.call.comm, std::move(own)) {}
   Pending pending;
   Bell bell;
   BackgroundLine line;
@@ -149,7 +150,8 @@ int perform(Runtime& runtime, Line& line, const Call& call, const std::string& l
 int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& plain) noexcept {
   try {
     if (is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
-    return perform(runtime, group.foreground(), call, runtime.label_of(call), plain);
+    Line* const line = group.foreground();
+    return line == nullptr ? plain(call.comm) : perform(runtime, *line, call, runtime.label_of(call), plain);
   } catch (const std::exception& e) {
     return runtime.raise(call.comm, e.what());
   }
@@ -183,7 +185,7 @@ int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, cons
   }
 }
 
-int make_persistent(Runtime& runtime, const Group& group, Call call, const KeepCall& keep,
+int make_persistent(Runtime& runtime, const Group& group, Call call, std::shared_ptr<OwnComm> own, const KeepCall& keep,
                     MPI_Request* request) noexcept {
   try {
     if (is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
@@ -191,7 +193,8 @@ int make_persistent(Runtime& runtime, const Group& group, Call call, const KeepC
     const int code = PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, mine.tag, bell, &mine.request);
     if (code != MPI_SUCCESS) return code;
     PlainCall plain = keep(call);
-    auto made = std::make_unique<Persistent>(Pending{call, std::move(plain), runtime.label_of(call)}, mine);
+    auto made =
+        std::make_unique<Persistent>(Pending{call, std::move(plain), runtime.label_of(call)}, mine, std::move(own));
     *request = mine.request;
     const std::lock_guard lock(persistent_mutex);
     persistents.emplace_back(*request, std::move(made));

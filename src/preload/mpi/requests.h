@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <functional>
+#include <memory>
 
 #include "preload/mpi/call.h"
 #include "preload/mpi/runtime.h"
@@ -25,13 +26,14 @@ int perform(Runtime& runtime, Line& line, const Call& call, const std::string& l
 /// Over the communicator's own line, now.
 int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& plain) noexcept;
 
-/// *request is complete when the call is done. Returns at once. A call that is known to be MPI's own becomes a request
-/// of its own, by `now`.
+/// *request is complete when the call is done. `group` is accompanied. Returns at once. A call that is known to be
+/// MPI's own becomes a request of its own, by `now`.
 int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, const KeepStart& keep,
           MPI_Request* request) noexcept;
 
-/// *request is inactive; each MPI_Start begins the call.
-int make_persistent(Runtime& runtime, const Group& group, Call call, const KeepCall& keep,
+/// *request is inactive; each MPI_Start begins the call. `own`: of make_company(), for this one alone, since persistent
+/// calls may be started in any order.
+int make_persistent(Runtime& runtime, const Group& group, Call call, std::shared_ptr<OwnComm> own, const KeepCall& keep,
                     MPI_Request* request) noexcept;
 /// For MPI_Start: `start` starts the request, and if it is one of ours, the call begins.
 int start_persistent(MPI_Request* request, int (*start)(MPI_Request*));

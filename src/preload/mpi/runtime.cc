@@ -98,6 +98,7 @@ void Runtime::start() noexcept {
     prepare_requests();
     prepare_groups();
     active_ = made.release();
+    active_->accompany(MPI_COMM_WORLD);
   } catch (const std::exception& e) {
     warn(e.what());
   }
@@ -177,6 +178,11 @@ Group* Runtime::group_of(MPI_Comm comm) {
   const std::lock_guard lock(mutex_);
   groups_.emplace_back(comm, std::move(made));
   return group;
+}
+
+void Runtime::accompany(MPI_Comm comm) {
+  if (!has_threads_) return;
+  if (Group* const group = group_of(comm)) group->accompany();
 }
 
 std::unique_ptr<Group> Runtime::take_group(MPI_Comm comm) {

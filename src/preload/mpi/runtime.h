@@ -40,6 +40,8 @@ class Runtime {
   /// What Laconic keeps for a communicator. Local. Null for those that are not served: between two groups, of one rank,
   /// with ranks of another program.
   Group* group_of(MPI_Comm comm);
+  /// When the program has made it, on all its ranks: non-blocking calls over it can be served.
+  void accompany(MPI_Comm comm);
   /// When the program has freed it (collective): what there was.
   std::unique_ptr<Group> take_group(MPI_Comm comm);
   /// When the program has set its error handler.

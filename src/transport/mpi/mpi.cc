@@ -53,31 +53,10 @@ class ByteType {
   MPI_Datatype type_ = MPI_BYTE;
 };
 
-/// The same ranks. No duplicate: that would have the attributes, and call what the program has for copying them.
-MPI_Comm create_like(MPI_Comm comm) {
-  int rank = 0;
-  PMPI_Comm_rank(comm, &rank);
-  MPI_Group ranks = MPI_GROUP_NULL;
-  MPI_Comm created = MPI_COMM_NULL;
-  PMPI_Comm_group(comm, &ranks);
-  const int code = PMPI_Comm_create(comm, ranks, &created);
-  PMPI_Group_free(&ranks);
-  if (code != MPI_SUCCESS) fail(rank, "MPI_Comm_create", code);
-  return created;
-}
-
-/// Set when something is left unfinished: the communicator then must not be freed, which would wait for the others.
-using GaveUp = std::shared_ptr<bool>;
-
 class MpiState final : public Request::State {
  public:
-  MpiState(MPI_Request request, bool is_send, int rank, int peer, double timeout, GaveUp gave_up)
-      : request_(request),
-        is_send_(is_send),
-        rank_(rank),
-        peer_(peer),
-        timeout_(timeout),
-        gave_up_(std::move(gave_up)) {}
+  MpiState(MPI_Request request, bool is_send, int rank, int peer, double timeout, std::shared_ptr<OwnComm> own)
+      : request_(request), is_send_(is_send), rank_(rank), peer_(peer), timeout_(timeout), own_(std::move(own)) {}
   MpiState(const MpiState&) = delete;
   MpiState& operator=(const MpiState&) = delete;
 
@@ -86,7 +65,7 @@ class MpiState final : public Request::State {
     int finalized = 0;
     PMPI_Finalized(&finalized);
     if (finalized != 0 || request_ == MPI_REQUEST_NULL) return;
-    *gave_up_ = true;
+    own_->give_up();
     if (!is_send_) PMPI_Cancel(&request_);
     PMPI_Request_free(&request_);
   }
@@ -117,7 +96,7 @@ class MpiState final : public Request::State {
   int rank_;
   int peer_;
   double timeout_;
-  GaveUp gave_up_;
+  std::shared_ptr<OwnComm> own_;
 };
 
 std::string library_name() {
@@ -135,23 +114,24 @@ std::string library_name() {
   return "MPI (" + name + ")";
 }
 
+std::unique_ptr<Transport> transport_over(const std::shared_ptr<OwnComm>& own, double timeout, std::vector<int> nodes);
+
 class MpiTransport final : public Transport {
  public:
-  /// `own` is freed at the end.
-  MpiTransport(MPI_Comm own, double timeout, std::vector<int> nodes)
-      : comm_(own), timeout_(timeout), nodes_(std::move(nodes)) {
+  /// lanes: of all transports over `own`.
+  MpiTransport(std::shared_ptr<OwnComm> own, int lane, int lanes, MPI_Comm meeting, double timeout,
+               std::vector<int> nodes)
+      : own_(std::move(own)),
+        comm_(own_->get()),
+        meeting_(meeting),
+        lane_(lane),
+        lanes_(lanes),
+        timeout_(timeout),
+        nodes_(std::move(nodes)),
+        name_(library_name()),
+        plain_(make_plain_mpi(meeting)) {
     PMPI_Comm_rank(comm_, &rank_);
     PMPI_Comm_size(comm_, &size_);
-    PMPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
-    name_ = library_name();
-    plain_ = make_plain_mpi(comm_);
-  }
-  MpiTransport(const MpiTransport&) = delete;
-  MpiTransport& operator=(const MpiTransport&) = delete;
-  ~MpiTransport() override {
-    int finalized = 0;
-    PMPI_Finalized(&finalized);
-    if (finalized == 0 && !*gave_up_) PMPI_Comm_free(&comm_);  // collective: not after a rank has been given up
   }
 
   [[nodiscard]] int rank() const override { return rank_; }
@@ -163,17 +143,17 @@ class MpiTransport final : public Transport {
   Request isend(std::span<const std::uint8_t> data, int to, int tag) override {
     const ByteType bytes(data.size());
     MPI_Request request = MPI_REQUEST_NULL;
-    const int code = PMPI_Isend(data.data(), bytes.count(), bytes.type(), to, tag, comm_, &request);
+    const int code = PMPI_Isend(data.data(), bytes.count(), bytes.type(), to, tag_of(tag), comm_, &request);
     if (code != MPI_SUCCESS) fail(rank_, "MPI_Isend", code);
-    return Request(std::make_unique<MpiState>(request, true, rank_, to, timeout_, gave_up_));
+    return Request(std::make_unique<MpiState>(request, true, rank_, to, timeout_, own_));
   }
 
   Request irecv(std::span<std::uint8_t> buffer, int from, int tag) override {
     const ByteType bytes(buffer.size());
     MPI_Request request = MPI_REQUEST_NULL;
-    const int code = PMPI_Irecv(buffer.data(), bytes.count(), bytes.type(), from, tag, comm_, &request);
+    const int code = PMPI_Irecv(buffer.data(), bytes.count(), bytes.type(), from, tag_of(tag), comm_, &request);
     if (code != MPI_SUCCESS) fail(rank_, "MPI_Irecv", code);
-    return Request(std::make_unique<MpiState>(request, false, rank_, from, timeout_, gave_up_));
+    return Request(std::make_unique<MpiState>(request, false, rank_, from, timeout_, own_));
   }
 
   void allgather_small(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) override {
@@ -182,7 +162,7 @@ class MpiTransport final : public Transport {
     MPI_Request request = MPI_REQUEST_NULL;
     const int bytes = static_cast<int>(mine.size());
     const int code =
-        PMPI_Iallgather(small_->mine.data(), bytes, MPI_BYTE, small_->all.data(), bytes, MPI_BYTE, comm_, &request);
+        PMPI_Iallgather(small_->mine.data(), bytes, MPI_BYTE, small_->all.data(), bytes, MPI_BYTE, meeting_, &request);
     if (code != MPI_SUCCESS) fail(rank_, "MPI_Iallgather", code);
     const auto done = [&] {
       int flag = 0;
@@ -209,7 +189,7 @@ class MpiTransport final : public Transport {
       throw Error(Code::unsupported,
                   "MPI must have been initialised for several threads: MPI_Init_thread with MPI_THREAD_MULTIPLE");
     }
-    return std::make_unique<MpiTransport>(create_like(comm_), timeout_, nodes_);
+    return transport_over(std::make_shared<OwnComm>(comm_), timeout_, nodes_);
   }
 
   // Progress in both libraries comes from any call that looks for messages.
@@ -229,29 +209,57 @@ class MpiTransport final : public Transport {
     static std::vector<std::unique_ptr<Small>> kept;
     const std::lock_guard lock(mutex);
     kept.push_back(std::exchange(small_, std::make_unique<Small>()));
-    *gave_up_ = true;
+    own_->give_up();
   }
 
-  MPI_Comm comm_ = MPI_COMM_NULL;
+  [[nodiscard]] int tag_of(int tag) const { return tag * lanes_ + lane_; }
+
+  std::shared_ptr<OwnComm> own_;
+  MPI_Comm comm_, meeting_;
+  int lane_, lanes_;
   int rank_ = 0;
   int size_ = 1;
   double timeout_;
   std::vector<int> nodes_;
-  GaveUp gave_up_ = std::make_shared<bool>(false);
   std::unique_ptr<Small> small_ = std::make_unique<Small>();
   std::string name_;
   std::unique_ptr<PlainCollectives> plain_;
 };
 
-}  // namespace
-
-std::unique_ptr<Transport> make_mpi_transport(MPI_Comm comm, double timeout_seconds) {
-  const MPI_Comm own = create_like(comm);
-  return adopt_mpi_transport(own, timeout_seconds, find_mpi_nodes(own));
+std::unique_ptr<Transport> transport_over(const std::shared_ptr<OwnComm>& own, double timeout, std::vector<int> nodes) {
+  return std::make_unique<MpiTransport>(own, 0, 1, own->get(), timeout, std::move(nodes));
 }
 
-std::unique_ptr<Transport> adopt_mpi_transport(MPI_Comm own, double timeout_seconds, std::vector<int> nodes) {
-  return std::make_unique<MpiTransport>(own, timeout_seconds, std::move(nodes));
+}  // namespace
+
+// No duplicate: that would have the attributes, and call what the program has for copying them.
+OwnComm::OwnComm(MPI_Comm comm) {
+  MPI_Group ranks = MPI_GROUP_NULL;
+  PMPI_Comm_group(comm, &ranks);
+  const int code = PMPI_Comm_create(comm, ranks, &comm_);
+  PMPI_Group_free(&ranks);
+  if (code != MPI_SUCCESS) {
+    int rank = 0;
+    PMPI_Comm_rank(comm, &rank);
+    fail(rank, "MPI_Comm_create", code);
+  }
+  PMPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+}
+
+OwnComm::~OwnComm() {
+  int finalized = 0;
+  PMPI_Finalized(&finalized);
+  if (finalized == 0 && !gave_up_) PMPI_Comm_free(&comm_);
+}
+
+std::unique_ptr<Transport> make_mpi_transport(MPI_Comm comm, double timeout_seconds) {
+  const auto own = std::make_shared<OwnComm>(comm);
+  return transport_over(own, timeout_seconds, find_mpi_nodes(own->get()));
+}
+
+std::unique_ptr<Transport> share_mpi_transport(std::shared_ptr<OwnComm> own, int lane, MPI_Comm meeting,
+                                               double timeout_seconds, std::vector<int> nodes) {
+  return std::make_unique<MpiTransport>(std::move(own), lane, 2, meeting, timeout_seconds, std::move(nodes));
 }
 
 std::vector<int> find_mpi_nodes(MPI_Comm comm) {

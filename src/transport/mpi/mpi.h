@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -17,9 +18,29 @@ namespace laconic {
 /// Throws Error(transport) with MPI's own text where MPI fails.
 std::unique_ptr<Transport> make_mpi_transport(MPI_Comm comm, double timeout_seconds = default_timeout());
 
-/// The same over a communicator that is the transport's own from now on. `nodes`: for each rank the lowest one that it
-/// shares memory with. Exchanges nothing.
-std::unique_ptr<Transport> adopt_mpi_transport(MPI_Comm own, double timeout_seconds, std::vector<int> nodes);
+/// A communicator of Laconic's own, for transports to share.
+class OwnComm {
+ public:
+  /// Collective over `comm`: the same ranks and nothing else of it. It returns errors. Throws Error(transport).
+  explicit OwnComm(MPI_Comm comm);
+  OwnComm(const OwnComm&) = delete;
+  OwnComm& operator=(const OwnComm&) = delete;
+  /// Frees it, which is collective too: not after a rank has been given up.
+  ~OwnComm();
+  [[nodiscard]] MPI_Comm get() const { return comm_; }
+  /// Something is left unfinished: freeing it would wait for the others.
+  void give_up() { gave_up_ = true; }
+
+ private:
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  std::atomic<bool> gave_up_{false};
+};
+
+/// One of two transports whose messages go over `own`, each with a `lane` (0, 1) of its own. All ranks meet in
+/// collectives over `meeting`, one after the other with all else that happens there. `nodes`: for each rank the lowest
+/// one that it shares memory with. Exchanges nothing.
+std::unique_ptr<Transport> share_mpi_transport(std::shared_ptr<OwnComm> own, int lane, MPI_Comm meeting,
+                                               double timeout_seconds, std::vector<int> nodes);
 
 /// Such nodes. Collective. Throws Error(transport).
 std::vector<int> find_mpi_nodes(MPI_Comm comm);
