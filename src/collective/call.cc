@@ -296,6 +296,7 @@ std::size_t Call::segment_values(const Agreement& agreed, DType dtype, const std
 
 Schedule Call::faster_schedule(ConstArray operand, const Budget& budget, const Agreement& agreed,
                                const Choose& choose) {
+  if (direct_) return choose(direct_);
   const auto model = model_of_schedules(proposal_.collective, proposal_.op, operand, budget, agreed, comm_);
   const Schedule expected = choose(model.ring > 0 ? std::optional(model.direct_pays()) : std::nullopt);
   if (history_ == nullptr || choose(true) == choose(false)) return expected;

@@ -132,6 +132,8 @@ std::optional<Report> PlainWay::at_once() {
 
 void PlainWay::propose(ConstArray operand) {
   Proposal& p = call_.proposal();
+  repeats_ = mode_ == Mode::automatic && history_ != nullptr && history_->repeats();
+  if (repeats_) return;
   if (history_ != nullptr) {
     p.plain_seconds = history_->plain.cost();
     p.compressed_cost = history_->compressed.cost();
@@ -215,6 +217,10 @@ std::optional<Report> PlainWay::if_cheaper(const Agreement& agreed) {
   if (mode_ == Mode::compressed) return std::nullopt;
   if (agreed.far || (!plain_.known && !learn_size(agreed))) return std::nullopt;
   if (mode_ == Mode::plain) return run();
+  if (repeats_) {
+    call_.repeat_schedule(history_->repeat());
+    return std::nullopt;
+  }
   if (!keeps_promise(agreed)) {
     if (history_ != nullptr) history_->forbid_plain();
     return std::nullopt;

@@ -105,6 +105,7 @@ class PlainWay {
   void (*make_)(const void* run, PlainCollectives& library);
   Mode mode_ = Mode::compressed;  ///< for this call
   History* history_ = nullptr;
+  bool repeats_ = false;  ///< the last call of its kind, if this one is agreed on: see History
   Workload workload_;
   ConstArray operand_{};
 };
