@@ -84,10 +84,11 @@ class Runner {
       if (mode_.plain) {
         work_.run_plainly(*comm_.transport().plain());
       } else {
-        report_ = work_.run(comm_, options_);
+        work_.run(comm_, options_);
       }
     };
     meter_.call(run, keep);
+    if (!mode_.plain) report_ = comm_.last();
   }
 
   /// Median over the repetitions, mean over the ranks.

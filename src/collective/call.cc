@@ -312,12 +312,12 @@ void refuse(Collective collective, Communicator& comm, const Error& why) {
   throw why;
 }
 
-Report Call::finish(const std::optional<Failure>& failure) {
+const Report& Call::finish(const std::optional<Failure>& failure) {
   confirm(comm_, failure, confirm_, report_);
   return finish();
 }
 
-Report Call::finish() {
+const Report& Call::finish() {
   report_.scratch_bytes = comm_.pool().take_peak();
   Stats& s = report_.stats;
   const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - start_;
@@ -325,10 +325,10 @@ Report Call::finish() {
   if (history_ != nullptr) history_->note_compressed(whole.count(), by_schedule_);
   if (verification_) verification_->run(name_of(proposal_.collective), comm_, report_);
   comm_.record(report_);
-  return report_;
+  return comm_.last();
 }
 
-Report Call::finish_alone(ConstArray send, MutArray recv) {
+const Report& Call::finish_alone(const ConstArray& send, const MutArray& recv) {
   if (send.data != recv.data) comm_.memory().copy(recv.data, send.data, send.bytes());
   return finish();
 }

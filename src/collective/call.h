@@ -77,13 +77,13 @@ class Call {
                                            const std::vector<std::size_t>& blocks) const;
 
   /// The exchange after the data; throws what any rank has to say. Then closes the books, and verifies.
-  Report finish(const std::optional<Failure>& failure);
+  const Report& finish(const std::optional<Failure>& failure);
 
   /// For a call that moved no data.
-  Report finish();
+  const Report& finish();
 
   /// For a reduction on one rank: the result is the operand.
-  Report finish_alone(ConstArray send, MutArray recv);
+  const Report& finish_alone(const ConstArray& send, const MutArray& recv);
 
   /// What this call takes is noted there, if it ends well.
   void watch(History* history) { history_ = history; }

@@ -114,7 +114,7 @@ class History {
   std::uint64_t enough_alike_ = 4;  ///< before a call repeats the last one; more where that was wrong
   bool prefers_direct_ = false;     ///< of schedules, when last asked
   double fraction_ = 0;             ///< of the last compressed call
-  double model_ = 0;     ///< seconds that the model gave the call agreed on, if that is compressed and was asked about
+  double model_ = 0;  ///< seconds that the model gave the call agreed on, if that is compressed and was asked about
 };
 
 /// What a communicator knows about costs.
