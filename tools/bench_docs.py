@@ -2,7 +2,7 @@
 """Puts what tools/bench measured into docs/benchmarks.md, docs/error-theory.md and README.md, so that no figure is typed by hand.
 
     tools/bench_docs.py          reads out/bench, writes the parts between <!-- begin NAME --> and <!-- end NAME -->
-    tools/bench_docs.py PART...  only those of tools/bench --only PART: codec, error, stack, collectives, dropin, choice
+    tools/bench_docs.py PART...  only those of tools/bench --only PART: codec, error, stack, collectives, dropin, choice, long_choice
 """
 
 import json
@@ -89,11 +89,12 @@ def readme_table():
 IMAGES = {"codec": ["codec_speed.png", "codec_ratio.png"], "error": ["error_density.png", "error_growth.png"],
           "stack": ["stack_times.png"],
           "collectives": ["collective_times.png", "collective_ranks.png", "collective_breakdown.png"],
-          "dropin": [], "choice": []}
+          "dropin": [], "choice": [], "long_choice": []}
+RARE = ["long_choice"]  # only where it is asked for
 
 
 def main():
-    parts = sys.argv[1:] or list(IMAGES)
+    parts = sys.argv[1:] or [part for part in IMAGES if part not in RARE]
     images = os.path.join(ROOT, "docs", "images")
     os.makedirs(images, exist_ok=True)
     for name in (name for part in parts for name in IMAGES[part]):
@@ -106,12 +107,9 @@ def main():
         bodies.update({"codec": block(read("codec.txt")), "ratio": block(read("ratio.txt"))})
     if "stack" in parts:
         bodies["stack"] = block(read("stack.txt"))
-    if "collectives" in parts:
-        bodies["collectives"] = f"Measured on: {machine('collectives')}\n\n" + block(read("collectives.txt"))
-    if "dropin" in parts:
-        bodies["dropin"] = f"Measured on: {machine('dropin')}\n\n" + block(read("dropin.txt"))
-    if "choice" in parts:
-        bodies["choice"] = f"Measured on: {machine('choice')}\n\n" + block(read("choice.txt"))
+    for part in ("collectives", "dropin", "choice", "long_choice"):
+        if part in parts:
+            bodies[part] = f"Measured on: {machine(part)}\n\n" + block(read(f"{part}.txt"))
     if "error" in parts:
         replace(os.path.join(ROOT, "docs", "error-theory.md"), {"error": block(read("error.txt"))})
     if {"codec", "stack"} <= set(parts):

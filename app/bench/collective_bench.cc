@@ -84,10 +84,11 @@ class Runner {
       if (mode_.plain) {
         work_.run_plainly(*comm_.transport().plain());
       } else {
-        report_ = work_.run(comm_, options_);
+        work_.run(comm_, options_);
       }
     };
     meter_.call(run, keep);
+    if (!mode_.plain) report_ = comm_.last();
   }
 
   /// Median over the repetitions, mean over the ranks.
@@ -141,7 +142,8 @@ SizeResult measure_size(const CollectiveOptions& options, const std::vector<Mode
   for (const Mode& mode : modes) runners.emplace_back(mode, bound, work, comm, options.interface);
   for (Runner& r : runners) r.check(result.absolute_bound);
   for (int i = 1; i < options.warm_up; ++i)
-    for (Runner& r : runners) r.warm_up();
+    for (std::size_t m = 0; m < modes.size(); ++m)
+      if (!modes[m].again) runners[m].warm_up();
   // There and back, so that the first and the last mode have the same neighbours: a call warms caches for the next.
   for (int repetition = 0; repetition < options.repetitions; ++repetition)
     for (std::size_t i = 0; i < runners.size(); ++i)

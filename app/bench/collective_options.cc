@@ -72,7 +72,7 @@ void CollectiveOptions::add_to(CommandSyntax c) {
   c.list("--modes", modes,
          "What takes turns: plain (the MPI's own), cprp2p (every message compressed), ccoll (szx, step by step), "
          "zccl (fzlight, step by step), zccl-mt (the same by --threads), laconic (on the grid), auto (laconic or "
-         "plain, whichever is faster)");
+         "plain, whichever is faster). One that is named twice has two series: what it differs from itself");
   c.list("--schedule", schedules,
          "Schedules of the mode laconic: automatic, ring, recursive-doubling, rabenseifner, two-level, direct");
   c.option("-t,--threads", threads, "Codec threads of a rank in cprp2p, zccl-mt, laconic and auto");
@@ -95,9 +95,9 @@ void add_collective_benches(CommandSyntax bench, const std::function<void(const 
 std::vector<Mode> chosen_modes(const CollectiveOptions& options) {
   const int threads = checked_threads(options.threads);
   std::vector<Mode> modes;
-  for (const std::string& name : options.modes) {
-    if (std::count(options.modes.begin(), options.modes.end(), name) > 1)
-      throw Failure(Exit::usage, fmt::format("--modes names {} twice", name));
+  for (auto it = options.modes.begin(); it != options.modes.end(); ++it) {
+    const std::string& name = *it;
+    const auto others = static_cast<std::ptrdiff_t>(modes.size());
     if (name == "plain") {
       modes.push_back({name, true});
     } else if (name == "cprp2p") {
@@ -121,6 +121,8 @@ std::vector<Mode> chosen_modes(const CollectiveOptions& options) {
       throw Failure(Exit::usage,
                     fmt::format("--modes '{}': there are plain, cprp2p, ccoll, zccl, zccl-mt, laconic and auto", name));
     }
+    const bool again = std::find(options.modes.begin(), it, name) != it;
+    std::for_each(modes.begin() + others, modes.end(), [again](Mode& m) { m.again = again; });
   }
   return modes;
 }

@@ -21,6 +21,7 @@ struct Mode {
   int threads = 1;
   Schedule schedule = Schedule::automatic;
   laconic::Mode way = laconic::Mode::compressed;
+  bool again = false;  ///< a second series of the same, warm by the calls of the first
 };
 
 struct CollectiveOptions {

@@ -111,7 +111,7 @@ void CollectiveWork::prepare() {
 
 void CollectiveWork::spoil() { std::fill(recv_.begin(), recv_.end(), std::uint8_t{0xff}); }
 
-Report CollectiveWork::run(Communicator& comm, const Options& options) {
+const Report& CollectiveWork::run(Communicator& comm, const Options& options) {
   const bool root = rank_ == 0;
 
   switch (collective_) {

@@ -42,7 +42,7 @@ class CollectiveWork {
   void prepare();
   /// Fills recv() with NaN: values that nobody writes are then found.
   void spoil();
-  Report run(Communicator& comm, const Options& options);
+  const Report& run(Communicator& comm, const Options& options);
   /// By the plain library. Throws Failure(usage) for more elements than it can take.
   void run_plainly(PlainCollectives& library);
   [[nodiscard]] Verdict judge(double bound) const;

@@ -12,7 +12,7 @@ struct Allreduce {
   size_t count;
   laconic_dtype dtype;
   laconic_op op;
-  Report run(Communicator& on, const Options& options) const;
+  const Report& run(Communicator& on, const Options& options) const;
 };
 
 struct Reduce {
@@ -23,7 +23,7 @@ struct Reduce {
   laconic_dtype dtype;
   laconic_op op;
   int root;
-  Report run(Communicator& on, const Options& options) const;
+  const Report& run(Communicator& on, const Options& options) const;
 };
 
 /// Scan or exscan.
@@ -35,7 +35,7 @@ struct Prefix {
   size_t count;
   laconic_dtype dtype;
   laconic_op op;
-  Report run(Communicator& on, const Options& options) const;
+  const Report& run(Communicator& on, const Options& options) const;
 };
 using Scan = Prefix<Collective::scan>;
 using Exscan = Prefix<Collective::exscan>;
@@ -47,7 +47,7 @@ struct ReduceScatter {
   Numbers counts;
   laconic_dtype dtype;
   laconic_op op;
-  Report run(Communicator& on, const Options& options) const;
+  const Report& run(Communicator& on, const Options& options) const;
 };
 
 struct ReduceScatterBlock {
@@ -57,7 +57,7 @@ struct ReduceScatterBlock {
   size_t recvcount;
   laconic_dtype dtype;
   laconic_op op;
-  Report run(Communicator& on, const Options& options) const;
+  const Report& run(Communicator& on, const Options& options) const;
 };
 
 struct Bcast {
@@ -66,7 +66,7 @@ struct Bcast {
   size_t count;
   laconic_dtype dtype;
   int root;
-  Report run(Communicator& on, const Options& options) const;
+  const Report& run(Communicator& on, const Options& options) const;
 };
 
 struct Scatter {
@@ -76,7 +76,7 @@ struct Scatter {
   size_t count;
   laconic_dtype dtype;
   int root;
-  Report run(Communicator& on, const Options& options) const;
+  const Report& run(Communicator& on, const Options& options) const;
 };
 
 struct Scatterv {
@@ -87,7 +87,7 @@ struct Scatterv {
   size_t recvcount;
   laconic_dtype dtype;
   int root;
-  Report run(Communicator& on, const Options& options) const;
+  const Report& run(Communicator& on, const Options& options) const;
 };
 
 struct Gather {
@@ -97,7 +97,7 @@ struct Gather {
   void* recvbuf;
   laconic_dtype dtype;
   int root;
-  Report run(Communicator& on, const Options& options) const;
+  const Report& run(Communicator& on, const Options& options) const;
 };
 
 struct Gatherv {
@@ -108,7 +108,7 @@ struct Gatherv {
   Placed parts;  ///< of the root
   laconic_dtype dtype;
   int root;
-  Report run(Communicator& on, const Options& options) const;
+  const Report& run(Communicator& on, const Options& options) const;
 };
 
 struct Allgather {
@@ -117,7 +117,7 @@ struct Allgather {
   size_t count;
   void* recvbuf;
   laconic_dtype dtype;
-  Report run(Communicator& on, const Options& options) const;
+  const Report& run(Communicator& on, const Options& options) const;
 };
 
 struct Allgatherv {
@@ -126,7 +126,7 @@ struct Allgatherv {
   void* recvbuf;
   Placed parts;
   laconic_dtype dtype;
-  Report run(Communicator& on, const Options& options) const;
+  const Report& run(Communicator& on, const Options& options) const;
 };
 
 struct Alltoall {
@@ -135,7 +135,7 @@ struct Alltoall {
   void* recvbuf;
   size_t count;
   laconic_dtype dtype;
-  Report run(Communicator& on, const Options& options) const;
+  const Report& run(Communicator& on, const Options& options) const;
 };
 
 struct Alltoallv {
@@ -145,7 +145,7 @@ struct Alltoallv {
   void* recvbuf;
   Placed in;
   laconic_dtype dtype;
-  Report run(Communicator& on, const Options& options) const;
+  const Report& run(Communicator& on, const Options& options) const;
 };
 
 }  // namespace laconic::api

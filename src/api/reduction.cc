@@ -7,18 +7,18 @@
 
 namespace laconic::api {
 
-Report Allreduce::run(Communicator& on, const Options& options) const {
-  const ConstArray send{in_place_or(sendbuf, recvbuf), count, as_dtype(dtype)};
-  return laconic::allreduce(send, {recvbuf, count, as_dtype(dtype)}, as_op(op), on, options);
+const Report& Allreduce::run(Communicator& on, const Options& options) const {
+  return laconic::allreduce({in_place_or(sendbuf, recvbuf), count, as_dtype(dtype)}, {recvbuf, count, as_dtype(dtype)},
+                            as_op(op), on, options);
 }
 
-Report Reduce::run(Communicator& on, const Options& options) const {
+const Report& Reduce::run(Communicator& on, const Options& options) const {
   const ConstArray send{in_place_or(sendbuf, recvbuf), count, as_dtype(dtype)};
   return laconic::reduce(send, {recvbuf, count, as_dtype(dtype)}, as_op(op), root, on, options);
 }
 
 template <Collective which>
-Report Prefix<which>::run(Communicator& on, const Options& options) const {
+const Report& Prefix<which>::run(Communicator& on, const Options& options) const {
   const ConstArray send{in_place_or(sendbuf, recvbuf), count, as_dtype(dtype)};
   const MutArray recv{recvbuf, count, as_dtype(dtype)};
   return which == Collective::scan ? laconic::scan(send, recv, as_op(op), on, options)
@@ -27,13 +27,13 @@ Report Prefix<which>::run(Communicator& on, const Options& options) const {
 template struct Prefix<Collective::scan>;
 template struct Prefix<Collective::exscan>;
 
-Report ReduceScatter::run(Communicator& on, const Options& options) const {
+const Report& ReduceScatter::run(Communicator& on, const Options& options) const {
   const ConstArray send{in_place_or(sendbuf, recvbuf), extent_of({.counts = counts.get()}), as_dtype(dtype)};
   return laconic::reduce_scatter(send, {recvbuf, counts.own(on), as_dtype(dtype)}, counts.get(), as_op(op), on,
                                  options);
 }
 
-Report ReduceScatterBlock::run(Communicator& on, const Options& options) const {
+const Report& ReduceScatterBlock::run(Communicator& on, const Options& options) const {
   const std::size_t all = recvcount * static_cast<std::size_t>(on.size());
   const ConstArray send{in_place_or(sendbuf, recvbuf), all, as_dtype(dtype)};
   return laconic::reduce_scatter_block(send, {recvbuf, recvcount, as_dtype(dtype)}, as_op(op), on, options);

@@ -16,7 +16,8 @@ namespace laconic {
 namespace {
 
 /// Counts may be left out; they are found out then, and parts lie one after the other.
-Report allgather_parts(ConstArray send, MutArray recv, const Parts& parts, Communicator& comm, const Options& options) {
+const Report& allgather_parts(ConstArray send, const MutArray& recv, const Parts& parts, Communicator& comm,
+                              const Options& options) {
   Call call(Collective::allgather, comm, options);
   // Where the own part lies is known only when the counts are: overlap is looked at then.
   call.check_arrays(send, recv, send.data);
@@ -34,7 +35,7 @@ Report allgather_parts(ConstArray send, MutArray recv, const Parts& parts, Commu
   };
   PlainWay plain(call, comm,
                  {.bytes = recv.bytes(), .elements = recv.count, .known = parts.equal, .extent = recv.count}, plainly);
-  if (auto done = plain.at_once()) return *done;
+  if (const Report* done = plain.at_once()) return *done;
   call.scan_operand(send);
   plain.propose(send);
   const Agreement agreed = call.agree(CountRule::gather);
@@ -58,7 +59,7 @@ Report allgather_parts(ConstArray send, MutArray recv, const Parts& parts, Commu
     comm.memory().copy(moved_aside.get(), send.data, send.bytes());
     send.data = moved_aside.get();
   }
-  if (auto done = plain.if_cheaper(agreed)) return *done;
+  if (const Report* done = plain.if_cheaper(agreed)) return *done;
   const Budget budget = call.decide_movement(send.dtype, agreed);
   std::vector<ConstArray> operands(results.size(), ConstArray{nullptr, 0, send.dtype});
   operands[me] = send;
@@ -77,22 +78,24 @@ Report allgather_parts(ConstArray send, MutArray recv, const Parts& parts, Commu
 
 }  // namespace
 
-Report allgather(ConstArray send, MutArray recv, Communicator& comm, const Options& options) {
+const Report& allgather(const ConstArray& send, const MutArray& recv, Communicator& comm, const Options& options) {
   return allgather_parts(send, recv, {}, comm, options);
 }
 
-Report allgather(ConstArray send, MutArray recv, const Parts& parts, Communicator& comm, const Options& options) {
+const Report& allgather(const ConstArray& send, const MutArray& recv, const Parts& parts, Communicator& comm,
+                        const Options& options) {
   return allgather_parts(send, recv, {.counts = parts.counts, .displs = parts.displs}, comm, options);
 }
 
-Report allgather_equal(ConstArray send, MutArray recv, Communicator& comm, const Options& options) {
+const Report& allgather_equal(const ConstArray& send, const MutArray& recv, Communicator& comm,
+                              const Options& options) {
   const auto plainly = [&](PlainCollectives& library) { library.allgather(send, recv, {true, {}}); };
   const CallShape shape{Collective::allgather, send.dtype, Op::none, recv.bytes()};
   if (by_shortcut(is_sound_whole(recv, send, comm), shape, comm, options, plainly)) return comm.last();
   return allgather_parts(send, recv, {.equal = true}, comm, options);
 }
 
-Report allgather(ConstArray send, MutArray recv, Communicator& comm) {
+const Report& allgather(const ConstArray& send, const MutArray& recv, Communicator& comm) {
   return allgather(send, recv, comm, comm.defaults());
 }
 

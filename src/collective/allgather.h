@@ -13,15 +13,16 @@ namespace laconic {
 /// Each rank's data is compressed once and forwarded unopened: |recv[i] - sent| <= bound. Every rank holds the same
 /// bytes: also the owner keeps what the others decode. Lossless (the default) keeps every bit. NaN and infinities pass
 /// through.
-Report allgather(ConstArray send, MutArray recv, Communicator& comm, const Options& options);
-Report allgather(ConstArray send, MutArray recv, Communicator& comm);
+const Report& allgather(const ConstArray& send, const MutArray& recv, Communicator& comm, const Options& options);
+const Report& allgather(const ConstArray& send, const MutArray& recv, Communicator& comm);
 
 /// The same where every rank knows the counts of all (the same on every rank, else Error(mismatch)) and may have the
 /// parts elsewhere than one after the other: part r begins at element parts.displs[r] of recv. Gaps are not written,
 /// and parts must not overlap.
-Report allgather(ConstArray send, MutArray recv, const Parts& parts, Communicator& comm, const Options& options);
+const Report& allgather(const ConstArray& send, const MutArray& recv, const Parts& parts, Communicator& comm,
+                        const Options& options);
 
 /// The same count on every rank, which lets short calls go to the plain library without agreement.
-Report allgather_equal(ConstArray send, MutArray recv, Communicator& comm, const Options& options);
+const Report& allgather_equal(const ConstArray& send, const MutArray& recv, Communicator& comm, const Options& options);
 
 }  // namespace laconic

@@ -75,7 +75,8 @@ std::optional<Failure> exactly(ConstArray send, MutArray recv, const Agreement& 
 
 }  // namespace
 
-Report allreduce(ConstArray send, MutArray recv, Op op, Communicator& comm, const Options& options) {
+const Report& allreduce(const ConstArray& send, const MutArray& recv, Op op, Communicator& comm,
+                        const Options& options) {
   const auto plainly = [&](PlainCollectives& library) {
     library.allreduce(send, recv, plain_op(op));
     finish_plain_average(op, recv, comm.size(), comm.memory());
@@ -86,7 +87,7 @@ Report allreduce(ConstArray send, MutArray recv, Op op, Communicator& comm, cons
   Call call(Collective::allreduce, comm, options);
   call.check_reduction(send, recv, op);
   PlainWay plain(call, comm, {.bytes = send.bytes()}, plainly);
-  if (auto done = plain.at_once()) return *done;
+  if (const Report* done = plain.at_once()) return *done;
   call.scan_operand(send);
   plain.propose(send);
   const Agreement agreed = call.agree(CountRule::equal);
@@ -95,14 +96,14 @@ Report allreduce(ConstArray send, MutArray recv, Op op, Communicator& comm, cons
   });
 
   if (comm.size() == 1) return call.finish_alone(send, recv);
-  if (auto done = plain.if_cheaper(agreed)) return *done;
+  if (const Report* done = plain.if_cheaper(agreed)) return *done;
   const Budget budget = call.decide(op, send, agreed);
   if (!needs_exact_sum(op, budget)) return call.finish(on_grid(send, recv, op, agreed, budget, comm, call));
   return call.finish(on_host(comm.memory(), send, recv,
                              [&](ConstArray s, MutArray r) { return exactly(s, r, agreed, op, comm, call); }));
 }
 
-Report allreduce(ConstArray send, MutArray recv, Op op, Communicator& comm) {
+const Report& allreduce(const ConstArray& send, const MutArray& recv, Op op, Communicator& comm) {
   return allreduce(send, recv, op, comm, comm.defaults());
 }
 

@@ -18,7 +18,8 @@ namespace laconic {
 /// * An error on any rank is an error on all (Options::confirm); recv then holds unspecified values.
 ///
 /// Returns what the call did on this rank.
-Report allreduce(ConstArray send, MutArray recv, Op op, Communicator& comm, const Options& options);
-Report allreduce(ConstArray send, MutArray recv, Op op, Communicator& comm);
+const Report& allreduce(const ConstArray& send, const MutArray& recv, Op op, Communicator& comm,
+                        const Options& options);
+const Report& allreduce(const ConstArray& send, const MutArray& recv, Op op, Communicator& comm);
 
 }  // namespace laconic

@@ -76,7 +76,7 @@ class Aside {
 
 // In place, what arrives from a peer takes the place of what goes there: it must have been encoded by then, which the
 // schedule that meets one peer at a time sees to.
-Report alltoall(ConstArray send, MutArray recv, Communicator& comm, const Options& options) {
+const Report& alltoall(const ConstArray& send, const MutArray& recv, Communicator& comm, const Options& options) {
   const auto n = static_cast<std::size_t>(comm.size());
   const auto plainly = [&](PlainCollectives& library) {
     library.alltoall(Aside(send, recv, comm.memory()).get(), {true, {}}, recv, {true, {}});
@@ -95,7 +95,7 @@ Report alltoall(ConstArray send, MutArray recv, Communicator& comm, const Option
   });
   call.proposal().in_place = send.data == recv.data;
   PlainWay plain(call, comm, {.bytes = send.bytes(), .elements = send.count}, plainly);
-  if (auto done = plain.at_once()) return *done;
+  if (const Report* done = plain.at_once()) return *done;
   call.scan_operand(send);
   plain.propose(send);
   const Agreement agreed = call.agree(CountRule::equal);
@@ -104,14 +104,14 @@ Report alltoall(ConstArray send, MutArray recv, Communicator& comm, const Option
   const auto parts = split(send, Counts(n, block));
   const auto places = split(recv, Counts(n, block));
   call.verify(agreed, {parts, places, block}, exact_slab);
-  if (auto done = plain.if_cheaper(agreed)) return *done;
+  if (const Report* done = plain.if_cheaper(agreed)) return *done;
   const auto program = agreed.in_place ? schedule::pairwise::exchange(comm.size(), comm.rank())
                                        : choose_alltoall(comm.size(), comm.rank(), block * size_of(send.dtype));
   return call.finish(move(parts, places, Counts(n * n, block), block, program, agreed, comm, call));
 }
 
-Report alltoallv(ConstArray send, const Parts& out, MutArray recv, const Parts& in, Communicator& comm,
-                 const Options& options) {
+const Report& alltoallv(const ConstArray& send, const Parts& out, const MutArray& recv, const Parts& in,
+                        Communicator& comm, const Options& options) {
   Call call(Collective::alltoall, comm, options);
   const auto n = static_cast<std::size_t>(comm.size());
   const auto me = static_cast<std::size_t>(comm.rank());
@@ -157,7 +157,7 @@ Report alltoallv(ConstArray send, const Parts& out, MutArray recv, const Parts& 
   }
   const std::size_t largest = *std::max_element(rows.begin(), rows.end());
   call.verify(agreed, {parts, places, largest}, exact_slab);
-  if (auto done = plain.if_cheaper(agreed)) return *done;
+  if (const Report* done = plain.if_cheaper(agreed)) return *done;
   const auto program = agreed.in_place ? schedule::pairwise::exchange(comm.size(), comm.rank())
                                        : schedule::pairwise::alltoall(comm.size(), comm.rank());
   return call.finish(move(parts, places, std::move(counts), largest, program, agreed, comm, call));

@@ -13,16 +13,16 @@ namespace laconic {
 ///
 /// |received - sent| <= bound; what a rank has for itself is copied as it is. Count, dtype and bound are the same on
 /// every rank, else Error(mismatch) on every rank. Lossless, NaN, errors: as for bcast.
-Report alltoall(ConstArray send, MutArray recv, Communicator& comm, const Options& options);
+const Report& alltoall(const ConstArray& send, const MutArray& recv, Communicator& comm, const Options& options);
 
 /// The same with any counts: out.counts[p] elements for rank p, in.counts[p] from rank p, one after the other or where
 /// their displs have them; gaps are not written, and parts that are written must not overlap. What r sends to p must be
 /// what p expects from r, else Error(mismatch) on every rank, with both values. In place only where out and in are the
 /// same.
-Report alltoallv(ConstArray send, const Parts& out, MutArray recv, const Parts& in, Communicator& comm,
-                 const Options& options);
-inline Report alltoallv(ConstArray send, std::span<const std::size_t> send_counts, MutArray recv,
-                        std::span<const std::size_t> recv_counts, Communicator& comm, const Options& options) {
+const Report& alltoallv(const ConstArray& send, const Parts& out, const MutArray& recv, const Parts& in,
+                        Communicator& comm, const Options& options);
+inline const Report& alltoallv(const ConstArray& send, std::span<const std::size_t> send_counts, const MutArray& recv,
+                               std::span<const std::size_t> recv_counts, Communicator& comm, const Options& options) {
   return alltoallv(send, Parts{.counts = send_counts}, recv, Parts{.counts = recv_counts}, comm, options);
 }
 

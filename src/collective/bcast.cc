@@ -10,7 +10,7 @@
 
 namespace laconic {
 
-Report bcast(MutArray data, int root, Communicator& comm, const Options& options) {
+const Report& bcast(const MutArray& data, int root, Communicator& comm, const Options& options) {
   const auto plainly = [&](PlainCollectives& library) { library.bcast(data, root); };
   const bool sound = is_rank(root, comm) && are_sound(data, data, data.data);
   const CallShape shape{Collective::bcast, data.dtype, Op::none, data.bytes()};
@@ -20,7 +20,7 @@ Report bcast(MutArray data, int root, Communicator& comm, const Options& options
   call.check_bound(data.dtype);
   call.check_root(root);
   PlainWay plain(call, comm, {.bytes = data.bytes()}, plainly);
-  if (auto done = plain.at_once()) return *done;
+  if (const Report* done = plain.at_once()) return *done;
   if (comm.rank() == root) call.scan_operand(data);
   plain.propose(comm.rank() == root ? ConstArray(data) : ConstArray{nullptr, 0, data.dtype});
   const Agreement agreed = call.agree(CountRule::equal);
@@ -32,7 +32,7 @@ Report bcast(MutArray data, int root, Communicator& comm, const Options& options
   if (comm.rank() == root) operands = {data};
   call.verify(agreed, {operands, {data}, data.count}, exactly);
   if (comm.size() == 1) return call.finish();
-  if (auto done = plain.if_cheaper(agreed)) return *done;
+  if (const Report* done = plain.if_cheaper(agreed)) return *done;
 
   const Budget budget = call.decide_movement(data.dtype, agreed);
   const Layout layout({data.count}, call.segment_values(agreed, data.dtype, {data.count}));

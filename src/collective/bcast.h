@@ -12,6 +12,6 @@ namespace laconic {
 /// Compressed once and forwarded unopened: |data[i] - the root's| <= bound. Every rank holds the same bytes: also the
 /// root, whose array then holds what the others decode. Lossless (the default) keeps every bit. NaN and infinities pass
 /// through. An error on any rank is an error on all (Options::confirm); data then holds unspecified values.
-Report bcast(MutArray data, int root, Communicator& comm, const Options& options);
+const Report& bcast(const MutArray& data, int root, Communicator& comm, const Options& options);
 
 }  // namespace laconic

@@ -296,6 +296,7 @@ std::size_t Call::segment_values(const Agreement& agreed, DType dtype, const std
 
 Schedule Call::faster_schedule(ConstArray operand, const Budget& budget, const Agreement& agreed,
                                const Choose& choose) {
+  if (direct_) return choose(direct_);
   const auto model = model_of_schedules(proposal_.collective, proposal_.op, operand, budget, agreed, comm_);
   const Schedule expected = choose(model.ring > 0 ? std::optional(model.direct_pays()) : std::nullopt);
   if (history_ == nullptr || choose(true) == choose(false)) return expected;
@@ -311,12 +312,12 @@ void refuse(Collective collective, Communicator& comm, const Error& why) {
   throw why;
 }
 
-Report Call::finish(const std::optional<Failure>& failure) {
+const Report& Call::finish(const std::optional<Failure>& failure) {
   confirm(comm_, failure, confirm_, report_);
   return finish();
 }
 
-Report Call::finish() {
+const Report& Call::finish() {
   report_.scratch_bytes = comm_.pool().take_peak();
   Stats& s = report_.stats;
   const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - start_;
@@ -324,10 +325,10 @@ Report Call::finish() {
   if (history_ != nullptr) history_->note_compressed(whole.count(), by_schedule_);
   if (verification_) verification_->run(name_of(proposal_.collective), comm_, report_);
   comm_.record(report_);
-  return report_;
+  return comm_.last();
 }
 
-Report Call::finish_alone(ConstArray send, MutArray recv) {
+const Report& Call::finish_alone(const ConstArray& send, const MutArray& recv) {
   if (send.data != recv.data) comm_.memory().copy(recv.data, send.data, send.bytes());
   return finish();
 }

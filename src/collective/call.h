@@ -77,16 +77,21 @@ class Call {
                                            const std::vector<std::size_t>& blocks) const;
 
   /// The exchange after the data; throws what any rank has to say. Then closes the books, and verifies.
-  Report finish(const std::optional<Failure>& failure);
+  const Report& finish(const std::optional<Failure>& failure);
 
   /// For a call that moved no data.
-  Report finish();
+  const Report& finish();
 
   /// For a reduction on one rank: the result is the operand.
-  Report finish_alone(ConstArray send, MutArray recv);
+  const Report& finish_alone(const ConstArray& send, const MutArray& recv);
 
   /// What this call takes is noted there, if it ends well.
   void watch(History* history) { history_ = history; }
+  /// What it takes is not to be noted after all, and this is how it goes where a schedule is to be chosen.
+  void repeat_schedule(bool direct) {
+    history_ = nullptr;
+    direct_ = direct;
+  }
 
   /// The schedule of a reduction on the grid where nobody chose one: what suits by choice.h, given whether a direct
   /// exchange pays. Where that matters, it follows from what such calls took, or else from the model.
@@ -107,6 +112,7 @@ class Call {
   bool confirm_ = true;
   History* history_ = nullptr;
   Measured* by_schedule_ = nullptr;  ///< in the history
+  std::optional<bool> direct_;       ///< of repeat_schedule()
   std::optional<Budget> budget_;     ///< within budget_range_: several ask for the same one
   Range budget_range_;
   std::optional<Verification> verification_;

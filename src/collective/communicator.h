@@ -36,7 +36,7 @@ class Communicator {
   [[nodiscard]] const Options& defaults() const { return defaults_; }
   void set_defaults(const Options& options);
 
-  /// What the last successful call did, and all of them together.
+  /// What the last successful call did, and all of them together. Collectives return the former: valid until the next.
   [[nodiscard]] const Report& last() const { return last_; }
   [[nodiscard]] const Stats& total() const { return total_; }
   void reset_total() { total_ = {}; }

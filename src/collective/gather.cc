@@ -13,8 +13,8 @@ namespace laconic {
 namespace {
 
 /// Equal parts too have counts here.
-Report gather_parts(ConstArray send, MutArray recv, const Parts& parts, int root, Communicator& comm,
-                    const Options& options) {
+const Report& gather_parts(const ConstArray& send, const MutArray& recv, const Parts& parts, int root,
+                           Communicator& comm, const Options& options) {
   const auto counts = parts.counts;
   Call call(Collective::gather, comm, options);
   const auto me = static_cast<std::size_t>(comm.rank());
@@ -38,7 +38,7 @@ Report gather_parts(ConstArray send, MutArray recv, const Parts& parts, int root
   PlainWay plain(call, comm,
                  {.bytes = total * size_of(send.dtype), .elements = total, .known = parts.equal, .extent = recv.count},
                  plainly);
-  if (auto done = plain.at_once()) return *done;
+  if (const Report* done = plain.at_once()) return *done;
   call.scan_operand(send);
   plain.propose(send);
   const Agreement agreed = call.agree(CountRule::shares);
@@ -55,7 +55,7 @@ Report gather_parts(ConstArray send, MutArray recv, const Parts& parts, int root
                 gather(s.send, s.recv, s.recv_counts, root, c, lossless);
               });
 
-  if (auto done = plain.if_cheaper(agreed)) return *done;
+  if (const Report* done = plain.if_cheaper(agreed)) return *done;
 
   const Budget budget = call.decide_movement(send.dtype, agreed);
   const Layout layout(shares, call.segment_values(agreed, send.dtype, shares));
@@ -66,12 +66,13 @@ Report gather_parts(ConstArray send, MutArray recv, const Parts& parts, int root
 
 }  // namespace
 
-Report gather(ConstArray send, MutArray recv, const Parts& parts, int root, Communicator& comm,
-              const Options& options) {
+const Report& gather(const ConstArray& send, const MutArray& recv, const Parts& parts, int root, Communicator& comm,
+                     const Options& options) {
   return gather_parts(send, recv, {.counts = parts.counts, .displs = parts.displs}, root, comm, options);
 }
 
-Report gather_equal(ConstArray send, MutArray recv, int root, Communicator& comm, const Options& options) {
+const Report& gather_equal(const ConstArray& send, const MutArray& recv, int root, Communicator& comm,
+                           const Options& options) {
   const auto plainly = [&](PlainCollectives& library) { library.gather(send, recv, {true, {}}, root); };
   const auto ranks = static_cast<std::size_t>(comm.size());
   const bool sound = comm.rank() == root ? is_sound_whole(recv, send, comm)

@@ -15,14 +15,16 @@ namespace laconic {
 /// where its part lies in recv; any other overlap is Error(invalid_argument).
 ///
 /// |recv[i] - sent| <= bound; the root's own part is copied as it is. Root, lossless, NaN, errors: as for bcast.
-Report gather(ConstArray send, MutArray recv, const Parts& parts, int root, Communicator& comm, const Options& options);
-inline Report gather(ConstArray send, MutArray recv, std::span<const std::size_t> counts, int root, Communicator& comm,
-                     const Options& options) {
+const Report& gather(const ConstArray& send, const MutArray& recv, const Parts& parts, int root, Communicator& comm,
+                     const Options& options);
+inline const Report& gather(const ConstArray& send, const MutArray& recv, std::span<const std::size_t> counts, int root,
+                            Communicator& comm, const Options& options) {
   return gather(send, recv, Parts{.counts = counts}, root, comm, options);
 }
 
 /// The same count on every rank: recv.count == send.count * size(). Lets short calls go to the plain library without
 /// agreement.
-Report gather_equal(ConstArray send, MutArray recv, int root, Communicator& comm, const Options& options);
+const Report& gather_equal(const ConstArray& send, const MutArray& recv, int root, Communicator& comm,
+                           const Options& options);
 
 }  // namespace laconic

@@ -70,12 +70,6 @@ MutArray slice_of(MutArray array, std::size_t first, std::size_t count) {
   return {static_cast<std::uint8_t*>(array.data) + first * size_of(array.dtype), count, array.dtype};
 }
 
-bool overlap(ConstArray a, ConstArray b) {
-  const auto* pa = static_cast<const std::uint8_t*>(a.data);
-  const auto* pb = static_cast<const std::uint8_t*>(b.data);
-  return std::less<>()(pa, pb + b.bytes()) && std::less<>()(pb, pa + a.bytes());
-}
-
 bool overlap(const std::vector<ConstArray>& a, const std::vector<ConstArray>& b) {
   const auto in_a = extents_of(a);
   const auto in_b = extents_of(b);

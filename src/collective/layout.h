@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -58,7 +60,11 @@ ConstArray slice_of(ConstArray array, std::size_t first, std::size_t count);
 MutArray slice_of(MutArray array, std::size_t first, std::size_t count);
 
 /// True when they share memory.
-bool overlap(ConstArray a, ConstArray b);
+inline bool overlap(const ConstArray& a, const ConstArray& b) {
+  const auto* pa = static_cast<const std::uint8_t*>(a.data);
+  const auto* pb = static_cast<const std::uint8_t*>(b.data);
+  return std::less<>()(pa, pb + b.bytes()) && std::less<>()(pb, pa + a.bytes());
+}
 
 /// Whether any of a shares memory with any of b. n log n.
 bool overlap(const std::vector<ConstArray>& a, const std::vector<ConstArray>& b);

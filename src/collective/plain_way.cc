@@ -69,13 +69,7 @@ void close_shortcut(Shortcuts::Entry& known, const CallShape& shape, const doubl
   comm.record_plain(shape.bytes, known.seconds, known.history != nullptr ? known.history->result_bound : 0);
 }
 
-bool are_sound(ConstArray send, MutArray recv, const void* in_place) {
-  if (send.dtype != recv.dtype) return false;
-  if ((send.data == nullptr && send.count != 0) || (recv.data == nullptr && recv.count != 0)) return false;
-  return send.data == in_place || !overlap(send, recv);
-}
-
-bool is_sound_whole(ConstArray whole, ConstArray own, const Communicator& comm) {
+bool is_sound_whole(const ConstArray& whole, const ConstArray& own, const Communicator& comm) {
   if (whole.count != own.count * static_cast<std::size_t>(comm.size())) return false;
   if (whole.dtype != own.dtype || (own.data == nullptr && own.count != 0)) return false;
   if (whole.data == nullptr) return whole.count == 0;
@@ -117,9 +111,9 @@ bool PlainWay::offered() const {
   return (p.op == Op::sum || p.op == Op::average) && p.bound.kind != BoundKind::lossless;
 }
 
-std::optional<Report> PlainWay::at_once() {
-  if (!plain_.known || mode_ == Mode::compressed) return std::nullopt;
-  if (mode_ == Mode::automatic && !history_->at_once()) return std::nullopt;
+const Report* PlainWay::at_once() {
+  if (!plain_.known || mode_ == Mode::compressed) return nullptr;
+  if (mode_ == Mode::automatic && !history_->at_once()) return nullptr;
   if (call_.proposal().refused) throw Error(*call_.proposal().refused);
   if (mode_ == Mode::automatic) call_.report().result_bound = history_->result_bound;
   const Proposal& p = call_.proposal();
@@ -127,11 +121,13 @@ std::optional<Report> PlainWay::at_once() {
     const Options* const defaults = call_.options() == comm_.defaults() ? &comm_.defaults() : nullptr;
     comm_.routing().shortcuts().learn({p.collective, p.dtype, p.op, plain_.bytes}, call_.options(), defaults, history_);
   }
-  return run();
+  return &run();
 }
 
 void PlainWay::propose(ConstArray operand) {
   Proposal& p = call_.proposal();
+  repeats_ = mode_ == Mode::automatic && history_ != nullptr && history_->repeats();
+  if (repeats_) return;
   if (history_ != nullptr) {
     p.plain_seconds = history_->plain.cost();
     p.compressed_cost = history_->compressed.cost();
@@ -211,13 +207,17 @@ bool PlainWay::learn_size(const Agreement& agreed) {
   return plain_.elements <= comm_.plain()->most_elements();
 }
 
-std::optional<Report> PlainWay::if_cheaper(const Agreement& agreed) {
-  if (mode_ == Mode::compressed) return std::nullopt;
-  if (agreed.far || (!plain_.known && !learn_size(agreed))) return std::nullopt;
-  if (mode_ == Mode::plain) return run();
+const Report* PlainWay::if_cheaper(const Agreement& agreed) {
+  if (mode_ == Mode::compressed) return nullptr;
+  if (agreed.far || (!plain_.known && !learn_size(agreed))) return nullptr;
+  if (mode_ == Mode::plain) return &run();
+  if (repeats_) {
+    call_.repeat_schedule(history_->repeat());
+    return nullptr;
+  }
   if (!keeps_promise(agreed)) {
     if (history_ != nullptr) history_->forbid_plain();
-    return std::nullopt;
+    return nullptr;
   }
   const Costs costs = calibrate(codec_kind_of(call_.budget_within(agreed.range).grid, operands()));
   workload_.threads = agreed.threads;
@@ -235,7 +235,7 @@ std::optional<Report> PlainWay::if_cheaper(const Agreement& agreed) {
   const bool plainly = history_ != nullptr ? history_->decide(e) : e.plain_model <= e.compressed_model;
   log_choice(workload_, e, plainly);
   if (history_ != nullptr && agreed.verify) history_->forbid_plain();  // the next call must be heard too
-  return plainly ? std::optional(run()) : std::nullopt;
+  return plainly ? &run() : nullptr;
 }
 
 Costs PlainWay::calibrate(CodecKind kind) {
@@ -247,7 +247,7 @@ Costs PlainWay::calibrate(CodecKind kind) {
   }
 }
 
-Report PlainWay::run() {
+const Report& PlainWay::run() {
   const auto start = std::chrono::steady_clock::now();
   try {
     PlainCollectives& library = *comm_.plain();

@@ -3,9 +3,9 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
 
 #include "collective/call.h"
+#include "collective/layout.h"
 #include "collective/routing.h"
 #include "collective/shortcuts.h"
 
@@ -48,9 +48,13 @@ bool by_shortcut(bool sound, const CallShape& shape, Communicator& comm, const O
 }
 
 /// Whether nothing is wrong with these buffers: what Call::check_arrays() would find. `in_place` is as there.
-bool are_sound(ConstArray send, MutArray recv, const void* in_place);
+inline bool are_sound(const ConstArray& send, const MutArray& recv, const void* in_place) {
+  if (send.dtype != recv.dtype) return false;
+  if ((send.data == nullptr && send.count != 0) || (recv.data == nullptr && recv.count != 0)) return false;
+  return send.data == in_place || !overlap(send, recv);
+}
 /// The same of an array of equal parts of all ranks and this rank's own, which may be in its place.
-bool is_sound_whole(ConstArray whole, ConstArray own, const Communicator& comm);
+bool is_sound_whole(const ConstArray& whole, const ConstArray& own, const Communicator& comm);
 inline bool is_rank(int root, const Communicator& comm) { return root >= 0 && root < comm.size(); }
 
 /// Made when arguments have been checked, before the operand is looked through. Does nothing where the caller chose
@@ -70,13 +74,13 @@ class PlainWay {
 
   /// The whole call, where it is known without asking the others that it goes plainly: nothing is exchanged then, and
   /// what holds when ranks disagree is what holds for the plain library. If this rank cannot take part, that is thrown.
-  [[nodiscard]] std::optional<Report> at_once();
+  [[nodiscard]] const Report* at_once();
 
   /// Into the proposal: what the others must know to decide. `operand` (may be empty) has been looked through.
   void propose(ConstArray operand);
 
   /// The whole call, if that is what the ranks decide. The first time on a communicator, costs are measured.
-  [[nodiscard]] std::optional<Report> if_cheaper(const Agreement& agreed);
+  [[nodiscard]] const Report* if_cheaper(const Agreement& agreed);
 
  private:
   void prepare();
@@ -96,7 +100,7 @@ class PlainWay {
   /// As many are summed on a grid.
   [[nodiscard]] int operands() const;
   Costs calibrate(CodecKind kind);
-  [[nodiscard]] Report run();
+  [[nodiscard]] const Report& run();
 
   Call& call_;
   Communicator& comm_;
@@ -105,6 +109,7 @@ class PlainWay {
   void (*make_)(const void* run, PlainCollectives& library);
   Mode mode_ = Mode::compressed;  ///< for this call
   History* history_ = nullptr;
+  bool repeats_ = false;  ///< the last call of its kind, if this one is agreed on: see History
   Workload workload_;
   ConstArray operand_{};
 };

@@ -56,7 +56,8 @@ std::optional<Failure> exactly(ConstArray send, MutArray recv, Op op, int root, 
 
 }  // namespace
 
-Report reduce(ConstArray send, MutArray recv, Op op, int root, Communicator& comm, const Options& options) {
+const Report& reduce(const ConstArray& send, MutArray recv, Op op, int root, Communicator& comm,
+                     const Options& options) {
   // What recv is elsewhere does not matter: there is something that passes every check.
   if (comm.rank() != root) recv = {const_cast<void*>(send.data), send.count, send.dtype};
   const auto plainly = [&](PlainCollectives& library) {
@@ -72,7 +73,7 @@ Report reduce(ConstArray send, MutArray recv, Op op, int root, Communicator& com
   call.check_reduction(send, recv, op);
   if (comm.rank() != root) recv.data = nullptr;
   PlainWay plain(call, comm, {.bytes = send.bytes()}, plainly);
-  if (auto done = plain.at_once()) return *done;
+  if (const Report* done = plain.at_once()) return *done;
   call.scan_operand(send);
   plain.propose(send);
   const Agreement agreed = call.agree(CountRule::equal);
@@ -83,7 +84,7 @@ Report reduce(ConstArray send, MutArray recv, Op op, int root, Communicator& com
   });
 
   if (comm.size() == 1) return call.finish_alone(send, recv);
-  if (auto done = plain.if_cheaper(agreed)) return *done;
+  if (const Report* done = plain.if_cheaper(agreed)) return *done;
   const Budget budget = call.decide(op, send, agreed);
   if (!needs_exact_sum(op, budget)) return call.finish(on_grid(send, recv, op, root, agreed, budget, comm, call));
   return call.finish(on_host(comm.memory(), send, recv,

@@ -10,6 +10,7 @@ namespace laconic {
 /// recv[i] on the root = sum over ranks of send[i]; recv is of interest there only. In place on the root when recv.data
 /// == send.data. The root is the same number on every rank. Everything else, the bits of the result too, as for
 /// allreduce.
-Report reduce(ConstArray send, MutArray recv, Op op, int root, Communicator& comm, const Options& options);
+const Report& reduce(const ConstArray& send, MutArray recv, Op op, int root, Communicator& comm,
+                     const Options& options);
 
 }  // namespace laconic

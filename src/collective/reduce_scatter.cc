@@ -94,8 +94,8 @@ std::optional<Failure> on_grid(ConstArray send, MutArray recv, const std::vector
 
 }  // namespace
 
-Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_t> counts, Op op, Communicator& comm,
-                      const Options& options) {
+const Report& reduce_scatter(const ConstArray& send, const MutArray& recv, std::span<const std::size_t> counts, Op op,
+                             Communicator& comm, const Options& options) {
   const bool equal = std::ranges::all_of(counts, [&](std::size_t c) { return c == counts.front(); });
   const std::size_t before = elements_before(counts, comm.rank());
   Call call(Collective::reduce_scatter, comm, options);
@@ -111,7 +111,7 @@ Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_
     finish_plain_average(op, recv, comm.size(), comm.memory());
   };
   PlainWay plain(call, comm, {.bytes = send.bytes(), .elements = send.count}, plainly);
-  if (auto done = plain.at_once()) return *done;
+  if (const Report* done = plain.at_once()) return *done;
   call.scan_operand(send);
   plain.propose(send);
   const Agreement agreed = call.agree(CountRule::equal);
@@ -123,7 +123,7 @@ Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_
               });
 
   if (comm.size() == 1) return call.finish_alone(send, recv);
-  if (auto done = plain.if_cheaper(agreed)) return *done;
+  if (const Report* done = plain.if_cheaper(agreed)) return *done;
   const Budget budget = call.decide(op, send, agreed);
   if (!needs_exact_sum(op, budget)) {
     return call.finish(on_grid(send, recv, shares, op, agreed, budget, comm, call));
@@ -134,7 +134,8 @@ Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_
   }));
 }
 
-Report reduce_scatter_block(ConstArray send, MutArray recv, Op op, Communicator& comm, const Options& options) {
+const Report& reduce_scatter_block(const ConstArray& send, const MutArray& recv, Op op, Communicator& comm,
+                                   const Options& options) {
   const auto plainly = [&](PlainCollectives& library) {
     const Beside result(recv, plain_needs_room(send, recv), comm.memory());
     library.reduce_scatter(send, result.get(), {true, {}}, plain_op(op));

@@ -13,10 +13,11 @@ namespace laconic {
 /// same on every rank; send.count is their total and recv.count is counts[rank()]. In place when recv.data ==
 /// send.data (the rank's share then comes to the front of the array), or when recv is this rank's own block of send.
 /// Everything else as for allreduce.
-Report reduce_scatter(ConstArray send, MutArray recv, std::span<const std::size_t> counts, Op op, Communicator& comm,
-                      const Options& options);
+const Report& reduce_scatter(const ConstArray& send, const MutArray& recv, std::span<const std::size_t> counts, Op op,
+                             Communicator& comm, const Options& options);
 
 /// The same count for every rank: send.count == recv.count * size().
-Report reduce_scatter_block(ConstArray send, MutArray recv, Op op, Communicator& comm, const Options& options);
+const Report& reduce_scatter_block(const ConstArray& send, const MutArray& recv, Op op, Communicator& comm,
+                                   const Options& options);
 
 }  // namespace laconic

@@ -29,6 +29,10 @@ constexpr double share_of_trying = 0.01;
 constexpr double calls_between_tries[] = {8, 1000};
 // Of data whose sample shrinks this much better or worse, what schedules took says nothing.
 constexpr double other_data = 1.3;
+// Of short calls of data that shrink alike one in so many is looked at.
+constexpr std::uint64_t one_look_in = 4;
+constexpr std::uint64_t most_alike = 1024;
+
 // Where compression could not pay even if nothing travelled, by the model and this much more, nobody needs to ask
 // twice.
 constexpr double hopeless = 2;
@@ -61,11 +65,7 @@ bool History::at_once() {
 }
 
 bool History::decide(const Estimates& e) {
-  if (fraction_ > 0 && std::max(e.fraction, fraction_) > other_data * std::min(e.fraction, fraction_)) {
-    ring.clear();
-    direct.clear();
-    fraction_ = 0;
-  }
+  const bool alike = look_alike(e.fraction);
   const double plain_time = e.plain_measured > 0 ? e.plain_measured : e.plain_model;
   const double compressed_time = e.compressed_measured > 0 ? e.compressed_measured : e.compressed_model;
   const bool prefers_plain = plain_time <= compressed_time;
@@ -78,6 +78,8 @@ bool History::decide(const Estimates& e) {
   const bool plainly = prefers_plain != tries_other;
   if (!plainly) fraction_ = e.fraction;
   model_ = plainly ? 0 : e.compressed_model;
+  const bool settled = alike && alike_ >= enough_alike_ && !prefers_plain && !plainly;
+  repeats_left_ = settled && compressed_time < short_try ? one_look_in - 1 : 0;
   if (!prefers_plain) {
     interval_ = 0;
   } else if (plainly && (e.plain_measured > 0 || e.compressed_at_best > hopeless * e.plain_model)) {
@@ -86,8 +88,30 @@ bool History::decide(const Estimates& e) {
   return plainly;
 }
 
+bool History::look_alike(double fraction) {
+  if (fraction_ == 0) return false;
+  if (std::max(fraction, fraction_) <= other_data * std::min(fraction, fraction_)) {
+    ++alike_;
+    return true;
+  }
+  if (alike_ >= enough_alike_) enough_alike_ = std::min(2 * enough_alike_, most_alike);
+  alike_ = 0;
+  fraction_ = 0;
+  ring.clear();
+  direct.clear();
+  return false;
+}
+
+bool History::repeat() {
+  --repeats_left_;
+  ways_.skip();
+  schedules_.skip();
+  return prefers_direct_;
+}
+
 bool History::goes_directly(bool expected, const ScheduleSeconds& model, const ScheduleSeconds& measured) {
   const bool prefers = measured.ring > 0 && measured.direct > 0 ? measured.direct_pays() : expected;
+  prefers_direct_ = prefers;
   const bool tries_other = prefers
                                ? schedules_.is_due(measured.direct, measured.ring, model.ring, schedule_worth_a_try)
                                : schedules_.is_due(measured.ring, measured.direct, model.direct, schedule_worth_a_try);

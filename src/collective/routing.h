@@ -91,6 +91,12 @@ class History {
   /// Whether the compressed call being agreed on takes a direct exchange rather than a ring. `expected`: what is done
   /// where not both have been measured.
   bool goes_directly(bool expected, const ScheduleSeconds& model, const ScheduleSeconds& measured);
+  /// Whether the next call that is agreed on goes as the last one did, compressed, and nobody need look at its data:
+  /// for short calls, to which that look is much, of data that have shrunk alike for some time. The same on all ranks.
+  [[nodiscard]] bool repeats() const { return repeats_left_ > 0; }
+  /// In place of decide(), if repeats(). What the call takes is not to be noted: its data may be others after all.
+  /// Returns whether it takes a direct exchange rather than a ring.
+  bool repeat();
   /// The compressed call that was agreed on, by ring or direct (or null).
   void note_compressed(double seconds, Measured* schedule);
   /// The call being agreed on cannot go plainly.
@@ -98,11 +104,17 @@ class History {
 
  private:
   void let_pass(const Estimates& e);
+  /// Whether data that shrink to `fraction` are like those of the last compressed call.
+  bool look_alike(double fraction);
 
   Trials ways_, schedules_;
   std::uint64_t at_once_left_ = 0, interval_ = 0;
-  double fraction_ = 0;  ///< of the last compressed call
-  double model_ = 0;     ///< seconds that the model gave the call agreed on, if that is compressed and was asked about
+  std::uint64_t repeats_left_ = 0;
+  std::uint64_t alike_ = 0;         ///< looks at data in a row that have found what the one before found
+  std::uint64_t enough_alike_ = 4;  ///< before a call repeats the last one; more where that was wrong
+  bool prefers_direct_ = false;     ///< of schedules, when last asked
+  double fraction_ = 0;             ///< of the last compressed call
+  double model_ = 0;  ///< seconds that the model gave the call agreed on, if that is compressed and was asked about
 };
 
 /// What a communicator knows about costs.

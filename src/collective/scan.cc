@@ -13,8 +13,8 @@
 namespace laconic {
 namespace {
 
-Report scan_either(Collective collective, ConstArray send, MutArray recv, Op op, Communicator& comm,
-                   const Options& options) {
+const Report& scan_either(Collective collective, const ConstArray& send, const MutArray& recv, Op op,
+                          Communicator& comm, const Options& options) {
   const bool exclusive = collective == Collective::exscan;
   const int summands = exclusive ? std::max(comm.rank(), 1) : comm.rank() + 1;
   const auto plainly = [&](PlainCollectives& library) {
@@ -26,7 +26,7 @@ Report scan_either(Collective collective, ConstArray send, MutArray recv, Op op,
   Call call(collective, comm, options);
   call.check_reduction(send, recv, op);
   PlainWay plain(call, comm, {.bytes = send.bytes()}, plainly);
-  if (auto done = plain.at_once()) return *done;
+  if (const Report* done = plain.at_once()) return *done;
   call.scan_operand(send);
   plain.propose(send);
   const Agreement agreed = call.agree(CountRule::equal);
@@ -37,7 +37,7 @@ Report scan_either(Collective collective, ConstArray send, MutArray recv, Op op,
   });
 
   if (comm.size() == 1) return exclusive ? call.finish() : call.finish_alone(send, recv);
-  if (auto done = plain.if_cheaper(agreed)) return *done;
+  if (const Report* done = plain.if_cheaper(agreed)) return *done;
   const Budget budget = call.decide(op, send, agreed);
   const Layout layout({send.count}, call.segment_values(agreed, send.dtype, {send.count}));
   if (needs_exact_sum(op, budget)) {
@@ -53,11 +53,11 @@ Report scan_either(Collective collective, ConstArray send, MutArray recv, Op op,
 
 }  // namespace
 
-Report scan(ConstArray send, MutArray recv, Op op, Communicator& comm, const Options& options) {
+const Report& scan(const ConstArray& send, const MutArray& recv, Op op, Communicator& comm, const Options& options) {
   return scan_either(Collective::scan, send, recv, op, comm, options);
 }
 
-Report exscan(ConstArray send, MutArray recv, Op op, Communicator& comm, const Options& options) {
+const Report& exscan(const ConstArray& send, const MutArray& recv, Op op, Communicator& comm, const Options& options) {
   return scan_either(Collective::exscan, send, recv, op, comm, options);
 }
 

@@ -13,8 +13,8 @@ namespace laconic {
 namespace {
 
 /// Equal parts too have counts here.
-Report scatter_parts(ConstArray send, const Parts& parts, MutArray recv, int root, Communicator& comm,
-                     const Options& options) {
+const Report& scatter_parts(const ConstArray& send, const Parts& parts, const MutArray& recv, int root,
+                            Communicator& comm, const Options& options) {
   const auto counts = parts.counts;
   Call call(Collective::scatter, comm, options);
   const auto me = static_cast<std::size_t>(comm.rank());
@@ -39,7 +39,7 @@ Report scatter_parts(ConstArray send, const Parts& parts, MutArray recv, int roo
   PlainWay plain(call, comm,
                  {.bytes = total * size_of(recv.dtype), .elements = total, .known = parts.equal, .extent = send.count},
                  plainly);
-  if (auto done = plain.at_once()) return *done;
+  if (const Report* done = plain.at_once()) return *done;
   if (at_root) call.scan_operand(send);
   plain.propose(at_root ? send : ConstArray{nullptr, 0, recv.dtype});
   const Agreement agreed = call.agree(CountRule::shares);
@@ -56,7 +56,7 @@ Report scatter_parts(ConstArray send, const Parts& parts, MutArray recv, int roo
                 scatter(s.send, s.send_counts, s.recv, root, c, lossless);
               });
 
-  if (auto done = plain.if_cheaper(agreed)) return *done;
+  if (const Report* done = plain.if_cheaper(agreed)) return *done;
 
   const Budget budget = call.decide_movement(recv.dtype, agreed);
   const Layout layout(shares, call.segment_values(agreed, recv.dtype, shares));
@@ -67,12 +67,13 @@ Report scatter_parts(ConstArray send, const Parts& parts, MutArray recv, int roo
 
 }  // namespace
 
-Report scatter(ConstArray send, const Parts& parts, MutArray recv, int root, Communicator& comm,
-               const Options& options) {
+const Report& scatter(const ConstArray& send, const Parts& parts, const MutArray& recv, int root, Communicator& comm,
+                      const Options& options) {
   return scatter_parts(send, {.counts = parts.counts, .displs = parts.displs}, recv, root, comm, options);
 }
 
-Report scatter_equal(ConstArray send, MutArray recv, int root, Communicator& comm, const Options& options) {
+const Report& scatter_equal(const ConstArray& send, const MutArray& recv, int root, Communicator& comm,
+                            const Options& options) {
   const auto plainly = [&](PlainCollectives& library) { library.scatter(send, {true, {}}, recv, root); };
   const auto ranks = static_cast<std::size_t>(comm.size());
   const bool sound =

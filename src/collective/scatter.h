@@ -15,15 +15,16 @@ namespace laconic {
 /// Error(invalid_argument).
 ///
 /// |recv[i] - sent| <= bound; the root's own share is copied as it is. Root, lossless, NaN, errors: as for bcast.
-Report scatter(ConstArray send, const Parts& parts, MutArray recv, int root, Communicator& comm,
-               const Options& options);
-inline Report scatter(ConstArray send, std::span<const std::size_t> counts, MutArray recv, int root, Communicator& comm,
-                      const Options& options) {
+const Report& scatter(const ConstArray& send, const Parts& parts, const MutArray& recv, int root, Communicator& comm,
+                      const Options& options);
+inline const Report& scatter(const ConstArray& send, std::span<const std::size_t> counts, const MutArray& recv,
+                             int root, Communicator& comm, const Options& options) {
   return scatter(send, Parts{.counts = counts}, recv, root, comm, options);
 }
 
 /// The same count for every rank: send.count == recv.count * size(). Lets short calls go to the plain library without
 /// agreement.
-Report scatter_equal(ConstArray send, MutArray recv, int root, Communicator& comm, const Options& options);
+const Report& scatter_equal(const ConstArray& send, const MutArray& recv, int root, Communicator& comm,
+                            const Options& options);
 
 }  // namespace laconic

@@ -16,6 +16,7 @@
 // Highway includes this file once more for every SIMD target that the compiler offers.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/range.cc"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -35,6 +36,12 @@ HWY_INLINE V in_order(D d, V x) {
   }
 }
 
+/// The hardware foresees no further than the end of a page.
+HWY_INLINE void fetch_ahead(const void* at, std::size_t bytes) {
+  constexpr std::size_t distance = 8192;
+  for (std::size_t k = 0; k < bytes; k += 64) hwy::Prefetch(static_cast<const std::uint8_t*>(at) + distance + k);
+}
+
 /// Extremes of n values that are taken to be finite: lo and hi tell the caller when they were not.
 template <bool floats, typename T>
 void fast_extremes(const T* p, std::size_t n, T infinity, Extremes<T>& out) {
@@ -47,6 +54,7 @@ void fast_extremes(const T* p, std::size_t n, T infinity, Extremes<T>& out) {
   auto hi1 = hi0, hi2 = hi0, hi3 = hi0;
   std::size_t i = 0;
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    fetch_ahead(p + i, 4 * lanes * sizeof(T));
     const auto x0 = in_order<floats>(d, hn::LoadU(d, p + i));
     const auto x1 = in_order<floats>(d, hn::LoadU(d, p + i + lanes));
     const auto x2 = in_order<floats>(d, hn::LoadU(d, p + i + 2 * lanes));

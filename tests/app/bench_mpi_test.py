@@ -69,6 +69,15 @@ class BenchCollective(CommandTest):
             self.assertGreaterEqual(m["ratio"], 1)
             self.assertLessEqual(m["scratch_bytes"], m["scratch_allowance"])
 
+    def test_second_series(self):
+        modes = ["plain", "laconic", "auto", "plain", "laconic"]
+        report = self.run_ranks(2, "allreduce", "--size", "10k", "--modes", ",".join(modes), "--warm-up", "3", "--repetitions", "2")
+        series = report["sizes"][0]["modes"]
+        self.assertEqual([m["mode"] for m in series], modes)
+        for m in series:
+            self.assertEqual(m["violations"], 0)
+            self.assertGreater(m["seconds"], 0)
+
     def test_failures(self):
         for wrong in (("--modes", "zccl-mt"), ("--codec", "gzip"), ("-b", "10x"), ("--schedule", "square", "-t", "1"), ("--wire", "nonsense0")):
             with self.subTest(wrong):

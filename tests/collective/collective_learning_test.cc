@@ -175,6 +175,27 @@ void expect_schedules_alike(int ranks, Collective collective) {
   });
 }
 
+// Some calls go as the one before did without a look at their data, whatever those have become: all ranks alike, and
+// within the bound.
+TEST(Learning, DataThatChangeAmongCallsThatAreAlike) {
+  const int ranks = 3;
+  const std::size_t count = 20000;
+  std::vector<std::vector<double>> smooth, rough;
+  for (int r = 0; r < ranks; ++r) {
+    smooth.push_back(testing_fields::make<double>("smooth", count, r));
+    rough.push_back(testing_fields::make<double>("noise", count, r));
+    for (double& x : rough.back()) x *= 1000;
+  }
+  on_ranks(ranks, [&](int rank, Communicator& comm) {
+    std::vector<double> got(count);
+    for (int i = 0; i < 60; ++i) {
+      const auto& operands = i % 20 < 13 ? smooth : rough;
+      allreduce(view(operands[static_cast<std::size_t>(rank)]), view(got), Op::sum, comm, with("1e-3"));
+      reference::expect_sum(got, operands, 1e-3);
+    }
+  });
+}
+
 // Ranks that did not choose alike would wait for each other.
 TEST(Learning, RingAndDirectExchangeAreTriedByAllRanksTogether) {
   for (const int ranks : {3, 5}) {

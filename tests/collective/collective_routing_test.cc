@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 
 #include "collective/calibration.h"
@@ -257,6 +259,65 @@ TEST(History, MixedDataCorrectTheModel) {
   EXPECT_GE(plain_calls_of_mixed({0.9, 1.2}, {60, 80}), 98);  // the model is wrong by as much for both
   EXPECT_LE(plain_calls_of_mixed({0.9, 1.2}, {0.9, 1.2}), 2);
   EXPECT_NEAR(plain_calls_of_mixed({0.5, 2}, {1.5, 6}), 50, 2) << "each kind of data goes its way";
+}
+
+/// Which calls of those that take this long, and shrink as `fraction` says of each, are looked at.
+std::vector<bool> looked_at(std::size_t calls, double seconds, const std::function<double(std::size_t)>& fraction) {
+  History h;
+  std::vector<bool> looked;
+  for (std::size_t i = 0; i < calls; ++i) {
+    looked.push_back(!h.repeats());
+    if (h.repeats()) {
+      h.repeat();
+      continue;
+    }
+    Estimates e = estimates(5 * seconds, seconds);
+    e.fraction = fraction(i);
+    e.plain_measured = h.plain.cost();
+    e.compressed_measured = h.compressed.cost() * e.compressed_model;
+    const bool plainly = h.decide(e);
+    note(h, plainly, plainly ? e.plain_model : e.compressed_model);
+  }
+  return looked;
+}
+
+std::ptrdiff_t looks(const std::vector<bool>& looked, std::size_t first, std::size_t last) {
+  const auto begin = looked.begin();
+  return std::count(begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(last), true);
+}
+
+TEST(History, ShortCallsOfSteadyDataAreLookedAtRarely) {
+  const auto steady = [](std::size_t i) { return i % 2 == 0 ? 0.25 : 0.26; };
+  EXPECT_NEAR(static_cast<double>(looks(looked_at(1000, 5e-5, steady), 100, 1000)), 900 / 4, 30);
+  EXPECT_EQ(looks(looked_at(1000, 5e-3, steady), 0, 1000), 1000) << "to a long call a look is little";
+}
+
+TEST(History, OtherDataAreNoticedSoon) {
+  const auto changes = [](std::size_t i) { return i < 500 ? 0.25 : 0.55; };
+  const auto looked = looked_at(1000, 5e-5, changes);
+  EXPECT_GE(looks(looked, 500, 504), 1);
+  EXPECT_GE(looks(looked, 504, 512), 8) << "until they are known";
+  EXPECT_LE(looks(looked, 600, 1000), 130);
+}
+
+// As transforms have them, forward and backward; and one of nine fields is another one.
+TEST(History, DataThatTakeTurnsAreLookedAtEveryTime) {
+  const auto in_turn = [](std::size_t i) { return i % 2 == 0 ? 0.25 : 0.55; };
+  EXPECT_EQ(looks(looked_at(1000, 5e-5, in_turn), 0, 1000), 1000);
+  const auto one_in_nine = [](std::size_t i) { return i % 9 == 8 ? 0.55 : 0.25; };
+  EXPECT_EQ(looks(looked_at(1000, 5e-5, one_in_nine), 500, 1000), 500);
+}
+
+TEST(History, CallsThatAreNotLookedAtTakeTheScheduleThatIsFaster) {
+  History h;
+  for (int i = 0; i < 200; ++i) {
+    if (h.repeats()) {
+      EXPECT_TRUE(h.repeat()) << "call " << i;
+      continue;
+    }
+    h.decide(estimates(1e-3, 1e-5));
+    h.goes_directly(true, {1.1, 1}, {1.1, 1});  // now and then it tries the ring
+  }
 }
 
 TEST(History, CallsThatTheModelWasNotAskedAboutAreNotNoted) {

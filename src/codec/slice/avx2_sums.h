@@ -155,9 +155,10 @@ struct PlaneSums {
   };
 
   template <Predictor P>
-  static void from_integers(const Integers& q, std::int32_t base, Local& to) {
+  static void from_integers(const LocalTerm& local, Local& to) {
     for (int b = 0; b < chunk_blocks; ++b) {
-      const Block64 r = Avx2::residual<P>(q.q + 64 * b, base);
+      local.ahead.fetch(b);
+      const Block64 r = Avx2::residual<P>(local.q->q + 64 * b, local.base);
       Bytes64 plane[4];
       const int groups = Avx2::narrow_planes(r, plane[0]) ? 1 : Avx2::wide_planes(r, plane);
       int w = 0;
@@ -243,7 +244,7 @@ struct PlaneSums {
   /// The same for chunks, and local integers. All have marks in the blocks of `fill`: those given, of local integers,
   /// or, without, those that it gets. False also where they differ.
   template <Predictor P, bool HasLocal>
-  static bool from_terms(const Integers* q, std::int32_t base, const Parsed* chunk, int n, Fill& fill, PlaneSet& s) {
+  static bool from_terms(const LocalTerm* term, const Parsed* chunk, int n, Fill& fill, PlaneSet& s) {
     Operand x[most_terms];
     for (int i = 0; i < n; ++i) x[i].open(chunk[i]);
     if (fill.blocks != 0) {
@@ -253,7 +254,7 @@ struct PlaneSums {
     }
     if constexpr (!HasLocal) return from_operands(nullptr, x, n, s);
     Local local;
-    from_integers<P>(*q, base, local);
+    from_integers<P>(*term, local);
     return from_operands(&local, x, n, s);
   }
 

@@ -331,29 +331,6 @@ struct Avx512 : Avx512Base {
     void next(In& in, int dense, int sparse, std::int32_t* q) { next(in, dense, sparse, ToIntegers{q}); }
   };
 
-  struct ToIntegers {
-    std::int32_t* q;
-    void put(int k, __m512i v) const { _mm512_store_si512(q + 16 * k, v); }
-  };
-  /// Straight to f32 elements, without a detour over integers in memory.
-  template <bool Stream>
-  struct ToF32 {
-    float* y;
-    __m512 step;
-    static ToF32 begin(const Params& p, void* y) { return {static_cast<float*>(y), _mm512_set1_ps(p.step32)}; }
-    ToF32 block(int b) const {
-      if constexpr (!Stream) {
-        const float* ahead = y + 64 * b + 512;
-        for (int i = 0; i < 64; i += 16) __builtin_prefetch(ahead + i, 1);
-      }
-      return {y + 64 * b, step};
-    }
-    void put(int k, __m512i v) const {
-      stream_or_store(y + 16 * k, _mm512_mul_ps(_mm512_cvtepi32_ps(v), step), Stream);
-    }
-  };
-  static bool direct(const Params& p) { return elements_of(p) == Elements::f32 && p.narrow_value; }
-
   // ------------------------------------------------------------------------------------------- sums of blocks
 
   static std::size_t count_bits(const std::uint8_t* masks, std::size_t n) {

@@ -205,18 +205,10 @@ struct Quantiser64 {
   }
 };
 
-/// Decoded elements go to memory past the caches when `stream` and their address allow it.
-template <class Value>
-void stream_or_store(void* at, Value v, bool stream) {
-  if (stream) {
-    _mm512_stream_si512(static_cast<__m512i*>(at), (__m512i)v);
-  } else {
-    _mm512_storeu_si512(at, (__m512i)v);
-  }
-}
+#include "codec/slice/avx512_sinks.h"
 
 /// Everything of a policy but the plane coder.
-struct Avx512Base {
+struct Avx512Base : Avx512Sinks {
   using R = Block64;
 
   /// What quantise() leaves in the integers beside q: the residuals do not notice, and it saves an operation a value.

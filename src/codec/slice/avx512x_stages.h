@@ -133,12 +133,13 @@ struct Stages {
 
   /// Residuals straight from f32 elements: quantising and transposing keep different ports of the processor busy.
   template <Predictor P>
-  static Found from_elements(const Quantiser& z, const void* x, std::int32_t first, PlaneSet& s) {
+  static Found from_elements(const Quantiser& z, const void* x, std::int32_t first, Ahead ahead, PlaneSet& s) {
     const __m512i base = _mm512_set1_epi32(first);
     __m512i before = base;
     __m512i outside = _mm512_setzero_si512();
     __m512 error = _mm512_setzero_ps();
     for (int b = 0; b < chunk_blocks; ++b) {
+      ahead.fetch(b);
       Block64 r;
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) {
@@ -160,12 +161,14 @@ struct Stages {
     return Found::all;
   }
   /// The same with the predictor that suits them. The base keeps the bias of the integers.
-  static Found from_elements(const Params& p, const void* x, Integers& q, Choice<std::int32_t>& choice, PlaneSet& s) {
+  static Found from_elements(const Params& p, const void* x, Integers& q, Ahead ahead, Choice<std::int32_t>& choice,
+                             PlaneSet& s) {
     const FlushSubnormals guard;
     const Quantiser z(p);
     sample(z, x, q);
     choice = Avx512Base::choose(q, Avx512Base::bias(p));
-    return with_predictor(choice.predictor, [&](auto k) { return from_elements<k.value>(z, x, choice.base, s); });
+    return with_predictor(choice.predictor,
+                          [&](auto k) { return from_elements<k.value>(z, x, choice.base, ahead, s); });
   }
 
   static __m512i bytes_of(In& in, int dense, int sparse) {
@@ -186,8 +189,11 @@ struct Stages {
   };
 
   template <Predictor P, bool HasLocal>
-  static Words local_words(const Integers* q, std::int32_t base, int b) {
-    if constexpr (HasLocal) return Words(Avx512Base::residual<P>(q->q + 64 * b, base));
+  static Words local_words(const LocalTerm* local, int b) {
+    if constexpr (HasLocal) {
+      local->ahead.fetch(b);
+      return Words(Avx512Base::residual<P>(local->q->q + 64 * b, local->base));
+    }
     return {_mm512_setzero_si512(), _mm512_setzero_si512()};
   }
 
@@ -204,8 +210,8 @@ struct Stages {
   /// Sums of n chunks' residuals, and of local ones. N: n where it is known, else 0. (A function of its own: in pieces,
   /// as compilers like to inline it, it is a fifth slower.)
   template <Predictor P, bool HasLocal, bool Marked, int N>
-  __attribute__((noinline)) static bool sum_terms(const Integers* q, std::int32_t base, const Parsed* c, int given_n,
-                                                  Fill& fill, PlaneSet& s) {
+  __attribute__((noinline)) static bool sum_terms(const LocalTerm* local, const Parsed* c, int given_n, Fill& fill,
+                                                  PlaneSet& s) {
     const int n = N != 0 ? N : given_n;
     const int more = 32 - static_cast<int>(_lzcnt_u32(static_cast<unsigned>(n - (HasLocal ? 0 : 1))));
     const Needs needs(c, n, more);
@@ -214,7 +220,7 @@ struct Stages {
     for (int b = 0; b < chunk_blocks; ++b) {
       const auto bytes = [&](int i) { return bytes_of(in[i], c[i].dense[b], c[i].sparse[b]); };
       const auto halves = [&](int i) { return Plane::read_halves(in[i], c[i].dense[b], c[i].sparse[b], reversal); };
-      const Words words = local_words<P, HasLocal>(q, base, b);
+      const Words words = local_words<P, HasLocal>(local, b);
       constexpr int first = HasLocal ? 0 : 1;
       if (__builtin_expect(needs.planes[b] <= 8 && (!HasLocal || words.fit(7 - more)), 1)) {
         __m512i sum = HasLocal ? words.bytes() : bytes(0);
@@ -236,11 +242,11 @@ struct Stages {
   /// All have marks in the blocks of `fill`: those given, of local integers, or, without, those that it gets. False:
   /// they differ, or a block may need more than sixteen planes.
   template <Predictor P, bool HasLocal>
-  static bool from_terms(const Integers* q, std::int32_t base, const Parsed* c, int n, Fill& fill, PlaneSet& s) {
+  static bool from_terms(const LocalTerm* local, const Parsed* c, int n, Fill& fill, PlaneSet& s) {
     constexpr int usual = HasLocal ? 1 : 2;
-    if (__builtin_expect(fill.blocks != 0, 0)) return sum_terms<P, HasLocal, true, 0>(q, base, c, n, fill, s);
-    return n == usual ? sum_terms<P, HasLocal, false, usual>(q, base, c, n, fill, s)
-                      : sum_terms<P, HasLocal, false, 0>(q, base, c, n, fill, s);
+    if (__builtin_expect(fill.blocks != 0, 0)) return sum_terms<P, HasLocal, true, 0>(local, c, n, fill, s);
+    return n == usual ? sum_terms<P, HasLocal, false, usual>(local, c, n, fill, s)
+                      : sum_terms<P, HasLocal, false, 0>(local, c, n, fill, s);
   }
 
   /// Positions of a block whose residuals are not zero.

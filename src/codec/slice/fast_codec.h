@@ -7,11 +7,15 @@
 
 #include "codec/slice/fast_chunk.h"
 
-/// Where the next chunk's elements lie: fetched while this one's planes are made, when nothing else is read.
+/// Where the next chunk's elements lie: fetched while this one's are worked on, block by block. The hardware foresees
+/// no further than the end of a page.
 struct Ahead {
   const std::uint8_t* elements;
   int bytes;
-  void fetch(int b) const {
+  Ahead(const void* chunk, int element_bytes)
+      : elements(static_cast<const std::uint8_t*>(chunk) + chunk_values * element_bytes), bytes(element_bytes) {}
+  /// Inline, or gcc takes it for a function without effect and drops it.
+  __attribute__((always_inline)) void fetch(int b) const {
     const std::uint8_t* at = elements + 64 * b * bytes;
     __builtin_prefetch(at);
     __builtin_prefetch(at + 64);
@@ -21,6 +25,13 @@ struct Ahead {
     if (bytes < 8) return;
     for (int i = 256; i < 512; i += 64) __builtin_prefetch(at + i);
   }
+};
+
+/// Local integers as a term of a sum, with the bias that they have. The first residual starts from `base`.
+struct LocalTerm {
+  const Integers* q;
+  std::int32_t base;
+  Ahead ahead;
 };
 
 /// Calls f with the predictor as a compile-time constant, `value`.
@@ -177,9 +188,10 @@ struct FastCodec {
     Integers q;
     Fill fill;
     bool exceptions = false;
+    const Ahead ahead(x, e);
     if constexpr (staged) {
-      if (!p.stream && count == chunk_values && V::fusible(p)) {
-        const std::size_t n = encode_fused(p, x, q, to, exceptions);
+      if (count == chunk_values && V::fusible(p)) {
+        const std::size_t n = encode_fused(p, x, q, ahead, to, exceptions);
         if (n != 0) return n;
       }
     }
@@ -192,7 +204,6 @@ struct FastCodec {
     Choice<std::int32_t> choice = choose(q, biased);
     q.start(choice.base);
     const std::size_t raw = static_cast<std::size_t>(count * e);
-    const Ahead ahead{static_cast<const std::uint8_t*>(x) + chunk_values * e, e};
     if constexpr (staged) {
       const std::size_t n = encode_in_stages(q, choice, biased, fill, fill_bytes, ahead, raw, to);
       if (n != 0) return n;
@@ -224,10 +235,11 @@ struct FastCodec {
 
   /// Chunks of f32 without exceptions, in one pass over the elements. Returns 0 for all that it cannot do; `exceptions`
   /// tells whether that is why.
-  static std::size_t encode_fused(const Params& p, const void* x, Integers& q, std::uint8_t* to, bool& exceptions) {
+  static std::size_t encode_fused(const Params& p, const void* x, Integers& q, Ahead ahead, std::uint8_t* to,
+                                  bool& exceptions) {
     typename V::Planes s;
     Choice<std::int32_t> choice;
-    const auto found = V::Staged::from_elements(p, x, q, choice, s);
+    const auto found = V::Staged::from_elements(p, x, q, ahead, choice, s);
     exceptions = found == V::Staged::Found::exceptions;
     if (found != V::Staged::Found::all) return 0;
     const Fill none{};

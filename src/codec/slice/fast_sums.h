@@ -71,7 +71,7 @@ struct FastSums : FastCodec<V> {
   template <class Rare>
   static std::size_t write_integers(const Params& p, Integers& q, Choice<std::int32_t> choice, std::int32_t base,
                                     int count, std::uint8_t* to, Rare rare) {
-    const Ahead nothing{reinterpret_cast<const std::uint8_t*>(q.q), 1};
+    const Ahead nothing(q.q, 1);
     q.start(choice.base);
     if constexpr (staged) {
       typename V::Planes s;
@@ -273,17 +273,16 @@ struct FastSums : FastCodec<V> {
   static constexpr bool sums_terms = requires { typename V::Sums; };
 
   /// A sum of n chunks that are coded alike, with marks in the blocks of `fill`, which has their sum; with local
-  /// integers where `local` is not null, whose residuals start from `base` and whose marks `fill` has. Residuals are
-  /// added as they are. Returns 0 where that would not do: marks differ, or planes are too many.
+  /// integers where `local` is not null, whose marks `fill` has. Residuals are added as they are. Returns 0 where that
+  /// would not do: marks differ, or planes are too many.
   template <class Rare>
-  static std::size_t sum_planes(const Params& p, Choice<std::int32_t> choice, const Integers* local, std::int32_t base,
-                                const Parsed* c, int n, Fill& fill, std::uint8_t* to, Rare rare) {
+  static std::size_t sum_planes(const Params& p, Choice<std::int32_t> choice, const LocalTerm* local, const Parsed* c,
+                                int n, Fill& fill, std::uint8_t* to, Rare rare) {
     typename V::Planes s;
-    const bool fits = local == nullptr
-                          ? V::Sums::template from_terms<Predictor::none, false>(nullptr, 0, c, n, fill, s)
-                          : with_predictor(choice.predictor, [&](auto k) {
-                              return V::Sums::template from_terms<k.value, true>(local, base, c, n, fill, s);
-                            });
+    const bool fits = local == nullptr ? V::Sums::template from_terms<Predictor::none, false>(nullptr, c, n, fill, s)
+                                       : with_predictor(choice.predictor, [&](auto k) {
+                                           return V::Sums::template from_terms<k.value, true>(local, c, n, fill, s);
+                                         });
     if (!fits) return 0;
     if (fill.blocks != 0) return finish_marked(s, choice, fill, to);
     return finish_stages<typename V::Sums>(p, s, choice, choice.predictor, chunk_values, to, rare);
@@ -301,7 +300,7 @@ struct FastSums : FastCodec<V> {
     if (cb.kind == Kind::constant) flatten(cb, ca);
     if constexpr (sums_terms) {
       if (staged_sum(ca, cb)) {
-        const std::size_t n = sum_planes(p, choice, nullptr, 0, c, 2, fill, to, rare);
+        const std::size_t n = sum_planes(p, choice, nullptr, c, 2, fill, to, rare);
         if (n != 0 || fill.blocks != 0) return n;
       }
     }
@@ -315,13 +314,14 @@ struct FastSums : FastCodec<V> {
   }
 
   template <Predictor P>
-  static bool add_local(const Integers& q, std::int32_t base, const Parsed& c, const Fill& fill,
-                        Choice<std::int32_t> choice, Writer& w) {
+  static bool add_local(const LocalTerm& local, const Parsed& c, const Fill& fill, Choice<std::int32_t> choice,
+                        Writer& w) {
     Out out = w.out;
     In in = c.in;
     Held held;
     for (int b = 0; b < chunk_blocks; ++b) {
-      const R r = V::template residual<P>(q.q + 64 * b, base);
+      local.ahead.fetch(b);
+      const R r = V::template residual<P>(local.q->q + 64 * b, local.base);
       const Out before = out;
       w.put_code(b, V::put(out, V::sum(r, V::get(in, c.dense[b], c.sparse[b]))));
       if (__builtin_expect(fill.blocks == 0, 1)) continue;
@@ -358,7 +358,9 @@ struct FastSums : FastCodec<V> {
     const std::int32_t base = choice.predictor == Predictor::none ? mean(q.q, biased) : q.q[0];
     choice.base = wrap_add(choice.base, wrap_sub(base, biased));
     if (c.kind == Kind::coded) {
-      const std::size_t n = add_local_planes(p, px, q, fill, base, pb, c, choice, to, rare);
+      q.start(base);
+      const std::size_t n =
+          add_local_planes(p, px, {&q, base, Ahead(x, px.shape.element_bytes)}, fill, pb, c, choice, to, rare);
       if (n != 0) return n;
     }
     const bool exceptions = (fill.blocks | c.fill_blocks) != 0;
@@ -379,28 +381,25 @@ struct FastSums : FastCodec<V> {
     return add_integers(p, q, other, &choice, count, to, rare);
   }
 
-  /// Residuals of the local integers, formed as the chunk's are, and added to those. `local_base` has the integers'
-  /// bias. Returns 0 where that would not do.
+  /// Residuals of the local integers, formed as the chunk's are, and added to those. Returns 0 where that would not do.
   template <class Rare>
-  static std::size_t add_local_planes(const Params& p, const Params& px, Integers& q, Fill& fill,
-                                      std::int32_t local_base, const Params& pb, const Parsed& c,
-                                      Choice<std::int32_t> choice, std::uint8_t* to, Rare rare) {
+  static std::size_t add_local_planes(const Params& p, const Params& px, const LocalTerm& local, Fill& fill,
+                                      const Params& pb, const Parsed& c, Choice<std::int32_t> choice, std::uint8_t* to,
+                                      Rare rare) {
     if (fill.blocks != c.fill_blocks) return 0;
     std::uint64_t sum = 0;
     if (fill.blocks != 0) {
       if (!add_fill(px, fill.value, pb, c.fill_value, sum)) return 0;
       if (!is_exception(pb, c.fill_value)) return 0;
     }
-    q.start(local_base);
     if constexpr (sums_terms) {
       Fill marks = fill;
       marks.value = sum;
-      const std::size_t n = sum_planes(p, choice, &q, local_base, &c, 1, marks, to, rare);
+      const std::size_t n = sum_planes(p, choice, &local, &c, 1, marks, to, rare);
       if (n != 0) return n;
     }
     Writer w;
-    if (!with_predictor(choice.predictor,
-                        [&](auto k) { return add_local<k.value>(q, local_base, c, fill, choice, w); }))
+    if (!with_predictor(choice.predictor, [&](auto k) { return add_local<k.value>(local, c, fill, choice, w); }))
       return 0;
     if (unclear(p, w.codes, w.coded(), choice.predictor, chunk_values)) return rare();
     fill.value = sum;

@@ -76,10 +76,10 @@ struct FastManySums : FastSums<V> {
 
   /// A partial sum on `none` whose integers were all equal would go on with another base. Whether block 0 rules that
   /// out. `local`: null, or local integers.
-  static bool partial_sums_vary(const Integers* local, std::int32_t base, const Terms& t) {
+  static bool partial_sums_vary(const LocalTerm* local, const Terms& t) {
     if (t.coded[0].choice.predictor != Predictor::none) return true;
     R sum{};
-    if (local != nullptr) sum = V::template residual<Predictor::none>(local->q, base);
+    if (local != nullptr) sum = V::template residual<Predictor::none>(local->q->q, local->base);
     for (int i = 0; i + 1 < t.codeds; ++i) {
       In in = t.coded[i].in;
       const R r = V::get(in, t.coded[i].dense[0], t.coded[i].sparse[0]);
@@ -89,20 +89,24 @@ struct FastManySums : FastSums<V> {
     return true;
   }
 
-  /// `local`: null, or local integers with a bias. Returns 0 where residuals would not do.
-  static std::size_t sum_residuals(const Params& p, Integers* local, std::int32_t biased, Terms& t, std::uint8_t* to) {
+  static std::size_t add_planes(const Params& p, Given choice, const LocalTerm* local, Terms& t, std::uint8_t* to) {
+    if (t.fill.blocks == 0 && !partial_sums_vary(local, t)) return 0;
+    return sum_planes(p, choice, local, t.coded, t.codeds, t.fill, to, unfused);
+  }
+
+  /// With elements x, whose integers are q, or null. Returns 0 where residuals would not do.
+  static std::size_t sum_residuals(const Params& p, const Params* px, const void* x, Integers& q, Terms& t,
+                                   std::uint8_t* to) {
     if constexpr (sums_terms) {
       // With a constant first, local integers choose the predictor.
-      if (t.codeds == 0 || !t.alike || (local != nullptr && t.chunk[0]->kind == Kind::constant)) return 0;
-      Given choice{t.coded[0].choice.predictor, t.base};
-      std::int32_t base = 0;
-      if (local != nullptr) {
-        base = choice.predictor == Predictor::none ? mean(local->q, biased) : local->q[0];
-        choice.base = wrap_add(choice.base, wrap_sub(base, biased));
-        local->start(base);
-      }
-      if (t.fill.blocks == 0 && !partial_sums_vary(local, base, t)) return 0;
-      return sum_planes(p, choice, local, base, t.coded, t.codeds, t.fill, to, unfused);
+      if (t.codeds == 0 || !t.alike || (x != nullptr && t.chunk[0]->kind == Kind::constant)) return 0;
+      const Given choice{t.coded[0].choice.predictor, t.base};
+      if (x == nullptr) return add_planes(p, choice, nullptr, t, to);
+      const std::int32_t biased = bias(*px);
+      const std::int32_t base = choice.predictor == Predictor::none ? mean(q.q, biased) : q.q[0];
+      q.start(base);
+      const LocalTerm local{&q, base, Ahead(x, px->shape.element_bytes)};
+      return add_planes(p, {choice.predictor, wrap_add(choice.base, wrap_sub(base, biased))}, &local, t, to);
     }
     return 0;
   }
@@ -137,16 +141,15 @@ struct FastManySums : FastSums<V> {
       t.fill = fill;
       t.fill.value = __builtin_bit_cast(std::uint64_t, fill_as_double(*px, fill.value));
     }
-    const std::int32_t biased = x != nullptr ? bias(*px) : 0;
     const Parse found = read(p, terms, x != nullptr, t);
     if (found == Parse::corrupt) return chunk_corrupt;
     if (found == Parse::ok) {
       if (x == nullptr && t.codeds == 0) return write_constant(t.base, to);
-      const std::size_t n = sum_residuals(p, x != nullptr ? &q : nullptr, biased, t, to);
+      const std::size_t n = sum_residuals(p, px, x, q, t, to);
       if (n != 0) return n;
     }
     if (x != nullptr) {
-      for (std::int32_t& v : q.q) v = wrap_sub(v, biased);
+      for (std::int32_t& v : q.q) v = wrap_sub(v, bias(*px));
       Exact::open_quantised(*px, fill, room.sum);
     }
     const bool plain = found == Parse::ok && t.fill.blocks == 0;

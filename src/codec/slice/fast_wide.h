@@ -176,10 +176,11 @@ struct FastWide {
 
   // ------------------------------------------------------------------------------------------- chunks
 
-  static void put_blocks(const WideIntegers& q, Choice<I> c, const Fill& fill, Writer& w) {
+  static void put_blocks(const WideIntegers& q, Choice<I> c, const Fill& fill, Ahead ahead, Writer& w) {
     with_predictor(c.predictor, [&](auto k) {
       Out out = w.out;
       for (int b = 0; b < chunk_blocks; ++b) {
+        ahead.fetch(b);
         alignas(64) I r[block_values];
         for (int i = 0; i < block_values; ++i) r[i] = residual<k.value>(q.q + 64 * b + i, c.base);
         w.put_code(b, put(out, r));
@@ -223,7 +224,7 @@ struct FastWide {
     const Choice<I> choice = choose_predictor(q.q, true);
     q.start(choice.base);
     Writer w;
-    put_blocks(q, choice, fill, w);
+    put_blocks(q, choice, fill, Ahead(x, 8), w);
     return finish(w, choice, fill, x, count, to);
   }
 

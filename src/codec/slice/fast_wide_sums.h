@@ -109,7 +109,7 @@ struct FastWideSums : FastWide<V> {
     if (choice.predictor != Predictor::none) choice.base = q.q[0];
     q.start(choice.base);
     Writer w;
-    put_blocks(q, choice, Fill{}, w);
+    put_blocks(q, choice, Fill{}, Ahead(q.q, 1), w);
     return finish(w, choice, Fill{}, p.shape.exact_only ? q.q : nullptr, count, to);
   }
 

@@ -18,8 +18,7 @@ struct Params {
   std::uint32_t divisor = 1;  ///< decoding only
   ChunkShape shape;
   bool wide = false;  ///< the integer has 64 bits: 8-byte elements whose q may reach 2^31
-  /// Encoding and decoding: the array is too large for the caches. Encoders then quantise a chunk in a loop of its own,
-  /// fast enough for the hardware to prefetch; decoders write past the caches where that helps.
+  /// Decoding: the array is too large for the caches; it is written past them where that helps.
   bool stream = false;
   bool narrow_value =
       true;  ///< f32, f16, bf16: every |q| <= 2^24 and no divisor: float(q) * step is exact to one rounding
