@@ -42,7 +42,8 @@ def one(build, place, flavour, name, command, folder):
     seconds, outputs = [], []
     for settings in ([], [f"LD_PRELOAD={library}", f"LACONIC_BOUND={BOUND}"]):
         out = os.path.join(folder, "out.f32")
-        program = ["env", *settings, *command, out]
+        # NumPy's threads wait by spinning; with all ranks on a few cores, collectives would wait for them.
+        program = ["env", "OPENBLAS_NUM_THREADS=1", *settings, *command, out]
         line, environment = place.command(flavour, HOSTS, program)
         text = stacking.run(line, environment, timeout=300)
         found = re.search(r"seconds ([0-9.]+)", text)
