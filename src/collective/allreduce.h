@@ -17,7 +17,7 @@ namespace laconic {
 /// * NaN and infinities as in IEEE arithmetic. Integers: sum modulo 2^bits, exactly; average is Error(unsupported).
 /// * An error on any rank is an error on all (Options::confirm); recv then holds unspecified values.
 ///
-/// Returns what the call did on this rank.
+/// Returns what the call did on this rank: the communicator's, until its next call (so do all collectives).
 const Report& allreduce(const ConstArray& send, const MutArray& recv, Op op, Communicator& comm,
                         const Options& options);
 const Report& allreduce(const ConstArray& send, const MutArray& recv, Op op, Communicator& comm);

@@ -89,7 +89,8 @@ struct FastManySums : FastSums<V> {
     return true;
   }
 
-  static std::size_t add_planes(const Params& p, Given choice, const LocalTerm* local, Terms& t, std::uint8_t* to) {
+  /// Terms that are coded alike, and local integers, or null. Returns 0 where residuals would not do.
+  static std::size_t add_alike(const Params& p, Given choice, const LocalTerm* local, Terms& t, std::uint8_t* to) {
     if (t.fill.blocks == 0 && !partial_sums_vary(local, t)) return 0;
     return sum_planes(p, choice, local, t.coded, t.codeds, t.fill, to, unfused);
   }
@@ -101,12 +102,12 @@ struct FastManySums : FastSums<V> {
       // With a constant first, local integers choose the predictor.
       if (t.codeds == 0 || !t.alike || (x != nullptr && t.chunk[0]->kind == Kind::constant)) return 0;
       const Given choice{t.coded[0].choice.predictor, t.base};
-      if (x == nullptr) return add_planes(p, choice, nullptr, t, to);
+      if (x == nullptr) return add_alike(p, choice, nullptr, t, to);
       const std::int32_t biased = bias(*px);
       const std::int32_t base = choice.predictor == Predictor::none ? mean(q.q, biased) : q.q[0];
       q.start(base);
       const LocalTerm local{&q, base, Ahead(x, px->shape.element_bytes)};
-      return add_planes(p, {choice.predictor, wrap_add(choice.base, wrap_sub(base, biased))}, &local, t, to);
+      return add_alike(p, {choice.predictor, wrap_add(choice.base, wrap_sub(base, biased))}, &local, t, to);
     }
     return 0;
   }
