@@ -7,27 +7,35 @@
 #include "core/error.h"
 
 namespace laconic {
+namespace {
+
+/// What ranks of a node send each other as it is stays on their GPUs if the transport can fetch it there.
+std::unique_ptr<BufferPool> make_pool(Memory& memory, const Transport& transport) {
+  return std::make_unique<BufferPool>(memory, !memory.on_host() && transport.takes_device_memory());
+}
+
+}  // namespace
 
 Communicator::Communicator(std::unique_ptr<Transport> transport, Options defaults, Memory& memory)
     : owned_(std::move(transport)),
       transport_(owned_.get()),
       memory_(&memory),
       defaults_(defaults),
-      pool_(std::make_unique<BufferPool>(memory)),
+      pool_(make_pool(memory, *transport_)),
       routing_(std::make_unique<Routing>()) {}
 
 Communicator::Communicator(Transport& transport, Options defaults, Memory& memory)
     : transport_(&transport),
       memory_(&memory),
       defaults_(defaults),
-      pool_(std::make_unique<BufferPool>(memory)),
+      pool_(make_pool(memory, *transport_)),
       routing_(std::make_unique<Routing>()) {}
 
 Communicator::~Communicator() = default;
 
 void Communicator::use(Memory& memory) {
   memory_ = &memory;
-  pool_ = std::make_unique<BufferPool>(memory);
+  pool_ = make_pool(memory, *transport_);
 }
 
 void Communicator::require_usable() const {

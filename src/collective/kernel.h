@@ -1,7 +1,7 @@
 // What happens to data on its way through a schedule. The pipeline moves messages and knows nothing else of them; a
 // kernel knows where a block lies in memory and how it is coded. Another codec, another operation, or arrays in GPU
-// memory are another kernel, not another collective. Messages lie where plain code can reach them; see memory.h for
-// arrays.
+// memory are another kernel, not another collective. Messages lie where plain code can reach them, plain
+// elements on their way there or where arrays do; see memory.h for those.
 #pragma once
 
 #include <cstddef>
@@ -61,7 +61,8 @@ class Kernel {
     return held ? add(part, *held, received[0], out) : encode_add(part, received[0], out);
   }
 
-  /// A message combined with another rank's operand, which came as plain elements.
+  /// A message combined with another rank's operand, which came as plain elements. Like those of the two functions that
+  /// follow, they lie in the host's memory or where arrays do.
   virtual std::size_t add_plain(const Part& /*part*/, frame::Bytes /*held*/, ConstArray /*received*/,
                                 frame::MutBytes /*out*/) {
     throw Error(Code::internal, "a schedule asked for a sum that this kernel does not form");

@@ -29,8 +29,8 @@ Pipeline::Pipeline(Communicator& comm, const schedule::Program& program, const L
       layout_(layout),
       kernel_(kernel),
       report_(report),
-      plain_{.tag = plain_tag},
-      coded_{.tag = coded_tag} {
+      plain_{.tag = plain_tag, .content = Content::elements},
+      coded_{.tag = coded_tag, .content = Content::data} {
   kernel.on_pause([this] { transport_.poll(); });
   plan();
 }
@@ -71,7 +71,7 @@ void Pipeline::post_receives() {
 
 void Pipeline::post_receives(Inbox& inbox) {
   while (inbox.posted.size() < receive_window && inbox.next + inbox.posted.size() < inbox.envelopes.size()) {
-    MessagePtr message = comm_.pool().take(capacity_);
+    MessagePtr message = comm_.pool().take(capacity_, inbox.content);
     const int peer = inbox.envelopes[inbox.next + inbox.posted.size()].peer;
     Request request = transport_.irecv(message->room(), peer, inbox.tag);
     inbox.posted.push_back({std::move(request), std::move(message)});
@@ -132,7 +132,7 @@ void Pipeline::receive(Inbox& inbox) {
   if (failure_) return;
   if (plain && size == plain_bytes(envelope.pieces[0])) {
     take_plain(envelope.peer, envelope.pieces[0], posted.message);
-  } else if (auto failure = failure_in(posted.message->bytes())) {
+  } else if (auto failure = failure_in(readable(posted.message)->bytes())) {
     fail(std::move(*failure));
   } else if (plain) {
     guarded(block_name(envelope.pieces[0].block) + " from rank " + std::to_string(envelope.peer), [&] {
@@ -144,6 +144,15 @@ void Pipeline::receive(Inbox& inbox) {
   } else {
     open(envelope, posted.message);
   }
+}
+
+/// What came where elements were due, where it can be read.
+MessagePtr Pipeline::readable(const MessagePtr& message) {
+  if (message->content() == Content::data) return message;
+  MessagePtr copy = comm_.pool().take(message->bytes().size());
+  comm_.memory().copy(copy->room().data(), message->bytes().data(), message->bytes().size());
+  comm_.pool().filled(copy, message->bytes().size());
+  return copy;
 }
 
 /// Takes a shared message apart.
@@ -319,7 +328,7 @@ void Pipeline::make_room() {
 
 /// A copy, since the caller's memory may change before it has been sent, or after a failure be gone.
 MessagePtr Pipeline::plain(const Piece& piece) {
-  MessagePtr message = comm_.pool().take(capacity_);
+  MessagePtr message = comm_.pool().take(capacity_, Content::elements);
   kernel_.read_plain(part(piece), is_result(piece), message->room());
   comm_.pool().filled(message, plain_bytes(piece));
   return message;

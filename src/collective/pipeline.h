@@ -72,6 +72,7 @@ class Pipeline {
   };
   struct Inbox {  ///< what comes in one form, in program order; each has its window, so that none waits for the other
     int tag;
+    Content content;
     std::vector<Envelope> envelopes{};
     std::size_t next = 0;         ///< to be completed next
     std::deque<Posted> posted{};  ///< from next on
@@ -94,6 +95,7 @@ class Pipeline {
   void prepare(const Envelope& envelope);
   void receive(Inbox& inbox);
   void await(Request& request);
+  MessagePtr readable(const MessagePtr& message);
   void open(const Envelope& envelope, const MessagePtr& received);
   void take_plain(int peer, const Piece& piece, const MessagePtr& received);
   void combine(int peer, const Piece& piece, MessagePtr received);

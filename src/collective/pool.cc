@@ -1,6 +1,7 @@
 #include "collective/pool.h"
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -18,10 +19,13 @@ void keep_for_ever(std::unique_ptr<Message> message) {
 }  // namespace
 
 struct BufferPool::Shelf {
-  std::vector<std::unique_ptr<Message>> free;  ///< last in, first out: its pages and cache lines are warm
+  using Free = std::vector<std::unique_ptr<Message>>;  ///< last in, first out: its pages and cache lines are warm
+  std::array<Free, 2> free;                            ///< by content
   std::size_t in_use = 0;
   std::size_t peak = 0;
   bool abandoned = false;
+
+  Free& of(Content content) { return free[static_cast<std::size_t>(content)]; }
 
   void give_back(std::unique_ptr<Message> message) {
     in_use -= message->bytes().size();
@@ -30,15 +34,17 @@ struct BufferPool::Shelf {
       return;
     }
     message->set_size(0);
-    free.push_back(std::move(message));
+    of(message->content()).push_back(std::move(message));
   }
 };
 
-BufferPool::BufferPool(Memory& memory) : memory_(memory), shelf_(std::make_shared<Shelf>()) {}
+BufferPool::BufferPool(Memory& memory, bool elements_there)
+    : memory_(memory), elements_there_(elements_there), shelf_(std::make_shared<Shelf>()) {}
 BufferPool::~BufferPool() = default;
 
-MessagePtr BufferPool::take(std::size_t capacity) {
-  auto& free = shelf_->free;
+MessagePtr BufferPool::take(std::size_t capacity, Content wish) {
+  const Content content = elements_there_ ? wish : Content::data;
+  auto& free = shelf_->of(content);
   const auto fits = std::find_if(free.rbegin(), free.rend(), [&](const auto& m) { return m->capacity() >= capacity; });
   std::unique_ptr<Message> message;
   if (fits != free.rend()) {
@@ -46,7 +52,8 @@ MessagePtr BufferPool::take(std::size_t capacity) {
     free.erase(std::next(fits).base());
   } else {
     if (!free.empty()) free.erase(free.begin());  // too small for today's segments: do not collect all sizes
-    message = std::make_unique<Message>(memory_.message_room(capacity), capacity);
+    Room room = content == Content::elements ? memory_.array_room(capacity) : memory_.message_room(capacity);
+    message = std::make_unique<Message>(std::move(room), capacity, content);
   }
   return {message.release(), [shelf = shelf_](Message* m) { shelf->give_back(std::unique_ptr<Message>(m)); }};
 }

@@ -11,10 +11,18 @@
 
 namespace laconic {
 
+/// What a message is for. Elements may lie where arrays do, where plain code cannot reach them; data of collectives and
+/// what is said of failures cannot.
+enum class Content : std::uint8_t { data, elements };
+
 /// One message: `size` of its `capacity` bytes are filled.
 class Message {
  public:
-  Message(Room room, std::size_t capacity) : bytes_(std::move(room)), capacity_(capacity) {}
+  Message(Room room, std::size_t capacity, Content content)
+      : bytes_(std::move(room)), capacity_(capacity), content_(content) {}
+
+  /// What its room is for.
+  [[nodiscard]] Content content() const { return content_; }
 
   [[nodiscard]] std::size_t capacity() const { return capacity_; }
   [[nodiscard]] std::span<std::uint8_t> room() { return {bytes_.get(), capacity_}; }
@@ -25,6 +33,7 @@ class Message {
   Room bytes_;
   std::size_t capacity_;
   std::size_t size_ = 0;
+  Content content_;
 };
 
 /// Shared: a message may be on several links and waiting to be decoded at the same time.
@@ -33,15 +42,16 @@ using MessagePtr = std::shared_ptr<Message>;
 /// One thread at a time. Messages may outlive the pool.
 class BufferPool {
  public:
-  /// `memory`: where room for messages comes from. It must outlive the pool.
-  explicit BufferPool(Memory& memory);
+  /// `memory`: where room for messages comes from. It must outlive the pool. elements_there: messages of elements get
+  /// room for arrays.
+  BufferPool(Memory& memory, bool elements_there);
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
   /// An empty message with room for at least `capacity` bytes; comes back to the pool when the last owner lets go of
-  /// it.
-  MessagePtr take(std::size_t capacity);
+  /// it. Its room is for data where that for elements is no other.
+  MessagePtr take(std::size_t capacity, Content wish = Content::data);
 
   /// Says that a message's size is final, for the account below.
   void filled(const MessagePtr& message, std::size_t size);
@@ -55,6 +65,7 @@ class BufferPool {
  private:
   struct Shelf;
   Memory& memory_;
+  bool elements_there_;
   std::shared_ptr<Shelf> shelf_;
 };
 

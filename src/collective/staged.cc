@@ -58,7 +58,9 @@ std::size_t StagedKernel::sum(const Part& part, std::optional<frame::Bytes> held
 }
 
 std::size_t StagedKernel::add_plain(const Part& part, frame::Bytes held, ConstArray received, frame::MutBytes out) {
-  return timed([&] { return inner_->add_plain(part, held, received, out); });
+  if (!memory_.holds(received.data)) return timed([&] { return inner_->add_plain(part, held, received, out); });
+  const HostOperand here(memory_, received);
+  return timed([&] { return inner_->add_plain(part, held, here.get(), out); });
 }
 
 void StagedKernel::read_plain(const Part& part, bool of_result, frame::MutBytes out) {

@@ -88,7 +88,7 @@ std::size_t DeviceExtremeKernel::add(const Part& part, frame::Bytes held, frame:
 
 std::size_t DeviceExtremeKernel::add_plain(const Part& part, frame::Bytes held, ConstArray received,
                                            frame::MutBytes out) {
-  const MutArray x = bring_plain(received);
+  const ConstArray x = bring_plain(received);
   const Workspace work = begin_with(part.count);
   const MutArray other = decoded(0, held, buffers_.decoded, part.count, work);
   return encode_extreme(other, on_grid(x, work), work, {&held, 1}, out);

@@ -8,6 +8,7 @@
 #include "collective/reduction.h"
 #include "core/error.h"
 #include "frame/frame.h"
+#include "gpu/device_memory.h"
 
 namespace laconic::gpu {
 namespace {
@@ -119,7 +120,8 @@ std::size_t DeviceKernel::add(const Part& part, frame::Bytes held, frame::Bytes 
   return sum_of(std::nullopt, std::array{held, received}, part.count, out);
 }
 
-MutArray DeviceKernel::bring_plain(ConstArray received) {
+ConstArray DeviceKernel::bring_plain(ConstArray received) {
+  if (is_device_pointer(received.data)) return received;
   auto* const there = buffers_.elements.at_least(received.bytes());
   buffers_.copy_in(there, static_cast<const std::uint8_t*>(received.data), received.bytes());
   return {there, received.count, received.dtype};

@@ -44,7 +44,7 @@ class DeviceKernel : public Kernel {
   /// Brings a message to the device and looks at it there. `i`: which of them this is.
   FrameIn bring(int i, frame::Bytes message, std::size_t count, Workspace work);
   /// Brings plain elements to the device.
-  [[nodiscard]] MutArray bring_plain(ConstArray received);
+  [[nodiscard]] ConstArray bring_plain(ConstArray received);
   [[nodiscard]] FrameOut room_for(std::size_t count);
   /// For what is enqueued before the last step, whose report is the first one.
   [[nodiscard]] Report* another_report() { return buffers_.report(reports_++); }

@@ -142,6 +142,13 @@ TEST(ApiNccl, ACommunicatorForTheOtherCalls) {
     ASSERT_EQ(laconic_allreduce(LACONIC_IN_PLACE, x, count, LACONIC_F32, LACONIC_SUM, comm, &options), LACONIC_OK);
     expect_near(
         Gpu::contents(x), [](std::size_t i) { return sum(3, i); }, "allreduce");
+    // All ranks are on one host, so everything passes as it is, from device to device.
+    float* const own = gpu.mine(rank);
+    laconic_options two_levels = options;
+    two_levels.schedule = LACONIC_TWO_LEVEL;
+    ASSERT_EQ(laconic_allreduce(own, y, count, LACONIC_F32, LACONIC_SUM, comm, &two_levels), LACONIC_OK);
+    expect_near(
+        Gpu::contents(y), [](std::size_t i) { return sum(3, i); }, "allreduce on two levels");
     // Another stream, and a plain call on it.
     Gpu other;
     ASSERT_EQ(laconic_comm_use_device(comm, other.stream()), LACONIC_OK);

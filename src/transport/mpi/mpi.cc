@@ -138,6 +138,7 @@ class MpiTransport final : public Transport {
   [[nodiscard]] int size() const override { return size_; }
   [[nodiscard]] const std::vector<int>& nodes() const override { return nodes_; }
   [[nodiscard]] std::string description() const override { return name_; }
+  [[nodiscard]] bool takes_device_memory() const override { return plain_->takes_device_arrays(); }
   PlainCollectives* plain() override { return plain_.get(); }
 
   Request isend(std::span<const std::uint8_t> data, int to, int tag) override {

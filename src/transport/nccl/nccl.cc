@@ -129,6 +129,7 @@ class RoundsTransport final : public Transport {
   [[nodiscard]] const std::vector<int>& nodes() const override { return nodes_; }
   [[nodiscard]] std::string description() const override { return name_; }
   [[nodiscard]] bool needs_everyone() const override { return true; }
+  [[nodiscard]] bool takes_device_memory() const override { return true; }
   PlainCollectives* plain() override { return plain_.get(); }
   void poll() override { rounds_->join(); }
 
