@@ -41,8 +41,8 @@ struct Coded {
   std::size_t count = 0;       ///< elements of the whole payload
   std::uint32_t operands = 1;  ///< arrays that were summed into it; more than 1 for linear codecs only
   std::uint32_t divisor = 1;   ///< decoding: values are divided by it; not 1 for linear codecs only
-  /// Sums by one thread may show it an operand as they use it, from its first byte on, and what they write once it is
-  /// final, but for a table at its beginning. What is not shown is up to the caller.
+  /// Sums may show it an operand as they use it, and what they write once it is final, but for a table at its
+  /// beginning. What is not shown is up to the caller.
   Witness* witness = nullptr;
 };
 
@@ -97,8 +97,10 @@ class Codec {
   [[nodiscard]] virtual std::size_t capacity(DType dtype, std::size_t count) const = 0;
   /// Most elements that a payload of so many bytes can stand for: more is a lie.
   [[nodiscard]] virtual std::uint64_t most_elements(std::uint64_t payload_bytes) const = 0;
-  /// Returns the payload's bytes; Error(too_small) when out cannot hold it. `grid` as grid_for() gave it.
-  virtual std::size_t encode(ConstArray x, const Grid& grid, Extents extents, CodecMutBytes out, int threads) const = 0;
+  /// Returns the payload's bytes; Error(too_small) when out cannot hold it. `grid` as grid_for() gave it. May show what
+  /// it writes, as sums do; the witness may be null.
+  virtual std::size_t encode(ConstArray x, const Grid& grid, Extents extents, CodecMutBytes out, int threads,
+                             Witness* witness) const = 0;
   /// Throws Error(corrupt) when the payload's parts do not fit together. (Decoding finds out the rest.)
   virtual void check(const Coded& coded, CodecBytes payload) const = 0;
   /// Decodes elements [first, first + y.count) to y. first is a multiple of 2048. Reads only the payload and writes

@@ -132,8 +132,8 @@ std::uint64_t PiecewiseCodec::most_elements(std::uint64_t payload_bytes) const {
   return payload_bytes / least_piece * most_piece_values;
 }
 
-std::size_t PiecewiseCodec::encode(ConstArray x, const Grid& grid, Extents extents, CodecMutBytes out,
-                                   int threads) const {
+std::size_t PiecewiseCodec::encode(ConstArray x, const Grid& grid, Extents extents, CodecMutBytes out, int threads,
+                                   Witness* /*witness*/) const {
   const Cut cut{x.count, piece_values(x.dtype, extents), size_of(x.dtype)};
   if (x.count == 0) return 0;
   if (out.size() < cut.head())

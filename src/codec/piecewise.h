@@ -34,7 +34,8 @@ class PiecewiseCodec : public Codec {
 
   [[nodiscard]] std::size_t capacity(DType dtype, std::size_t count) const final;
   [[nodiscard]] std::uint64_t most_elements(std::uint64_t payload_bytes) const final;
-  std::size_t encode(ConstArray x, const Grid& grid, Extents extents, CodecMutBytes out, int threads) const final;
+  std::size_t encode(ConstArray x, const Grid& grid, Extents extents, CodecMutBytes out, int threads,
+                     Witness* witness) const final;
   void check(const Coded& coded, CodecBytes payload) const final;
   void decode(const Coded& coded, CodecBytes payload, std::size_t first, MutArray y, int threads) const final;
 

@@ -22,8 +22,9 @@ class SliceCodec final : public Codec, public LinearCodec {
     constexpr std::uint64_t least_chunk = 6;  // with its size in the table
     return payload_bytes / least_chunk * slice::chunk_values;
   }
-  std::size_t encode(ConstArray x, const Grid& grid, Extents, CodecMutBytes out, int threads) const override {
-    return slice::encode(slice::params_for(grid, 1), x.data, x.count, out, threads);
+  std::size_t encode(ConstArray x, const Grid& grid, Extents, CodecMutBytes out, int threads,
+                     Witness* witness) const override {
+    return slice::encode(slice::params_for(grid, 1), x.data, x.count, out, threads, witness);
   }
   void check(const Coded& coded, CodecBytes payload) const override { slice::check_table(payload, coded.count); }
   void decode(const Coded& coded, CodecBytes payload, std::size_t first, MutArray y, int threads) const override {

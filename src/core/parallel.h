@@ -19,7 +19,7 @@ void parallel_ranges(std::size_t n, std::size_t parts, F f) {
   }
   std::exception_ptr failure;
   std::mutex guard;
-  auto run = [&](std::size_t part) {
+  auto one = [&](std::size_t part) {
     try {
       f(part, n * part / parts, n * (part + 1) / parts);
     } catch (...) {
@@ -30,8 +30,8 @@ void parallel_ranges(std::size_t n, std::size_t parts, F f) {
   {
     std::vector<std::jthread> threads;
     threads.reserve(parts - 1);
-    for (std::size_t part = 1; part < parts; ++part) threads.emplace_back(run, part);
-    run(0);
+    for (std::size_t part = 1; part < parts; ++part) threads.emplace_back(one, part);
+    one(0);
   }
   if (failure) std::rethrow_exception(failure);
 }

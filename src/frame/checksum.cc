@@ -7,6 +7,8 @@
 #endif
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 namespace laconic::frame {
 namespace {
@@ -26,6 +28,14 @@ constexpr std::uint32_t product(std::uint32_t a, std::uint32_t b) {
   }
   return sum;
 }
+
+/// x^(8 2^k): so many zero bytes after something.
+constexpr std::array<std::uint32_t, 64> powers = [] {
+  std::array<std::uint32_t, 64> p{};
+  p[0] = one >> 8;
+  for (std::size_t k = 1; k < p.size(); ++k) p[k] = product(p[k - 1], p[k - 1]);
+  return p;
+}();
 
 // ISA-L's CRC for AVX-512 leaves the upper halves of its registers in use. On Intel's processors that makes every SSE
 // instruction wait for the ones before it, here and in the caller's program, up to 20 times as long.
@@ -53,12 +63,48 @@ std::uint32_t crc_update(std::uint32_t crc, std::span<const std::uint8_t> bytes)
 }
 
 std::uint32_t crc_join(std::uint32_t first, std::uint32_t second, std::uint64_t n) {
-  std::uint32_t power = one >> 8;  // x^8: a zero byte after what led to `first`
-  for (; n != 0; n >>= 1) {
-    if ((n & 1) != 0) first = product(first, power);
-    power = product(power, power);
+  for (std::size_t k = 0; n != 0; n >>= 1, ++k) {
+    if ((n & 1) != 0) first = product(first, powers[k]);
   }
   return first ^ second;
+}
+
+void CrcRuns::add(std::span<const std::uint8_t> piece) {
+  if (piece.empty()) return;
+  const auto run_before = [&] {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(runs_.begin(), runs_.end(), [&](const Run& r) { return r.end == piece.data(); });
+    const auto at = static_cast<std::size_t>(found - runs_.begin());
+    if (found == runs_.end()) runs_.push_back({piece.data(), piece.data(), 0});
+    return std::pair(at, runs_[at].crc);
+  };
+  // Nobody else goes on where this piece begins.
+  const auto [at, before] = run_before();
+  const std::uint32_t crc = crc_update(before, piece);
+  const std::lock_guard lock(mutex_);
+  runs_[at].crc = crc;
+  runs_[at].end = piece.data() + piece.size();
+}
+
+void CrcRuns::moved(std::span<const std::uint8_t> from, const std::uint8_t* to) {
+  for (Run& r : runs_) {
+    if (r.begin < from.data() || r.begin >= from.data() + from.size()) continue;
+    const std::ptrdiff_t length = r.end - r.begin;
+    r.begin = to + (r.begin - from.data());
+    r.end = r.begin + length;
+  }
+}
+
+std::uint32_t CrcRuns::update(std::uint32_t crc, std::span<const std::uint8_t> bytes) const {
+  std::vector<Run> runs = runs_;
+  std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.begin < b.begin; });
+  const std::uint8_t* at = bytes.data();
+  for (const Run& r : runs) {
+    crc = crc_update(crc, {at, r.begin});
+    crc = crc_join(crc, r.crc, static_cast<std::uint64_t>(r.end - r.begin));
+    at = r.end;
+  }
+  return crc_update(crc, {at, bytes.data() + bytes.size()});
 }
 
 }  // namespace laconic::frame

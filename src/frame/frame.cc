@@ -5,10 +5,12 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
+#include "core/parallel.h"
 #include "frame/checksum.h"
 
 namespace laconic::frame {
@@ -35,51 +37,37 @@ std::uint32_t crc_of_header(const std::uint8_t* frame) {
   return crc_update(crc, {frame + at_crc + 4, header_bytes - at_crc - 4});
 }
 
-/// Checks a frame's checksum as its payload is read.
-class Reading final : public Witness {
+/// Makes the checksum of a frame as its payload is read or written.
+class Summing final : public Witness {
  public:
-  explicit Reading(Bytes frame) : frame_(frame), seen_(header_bytes), crc_(crc_of_header(frame.data())) {}
-  void see(Bytes piece) override {
-    crc_ = crc_update(crc_, piece);
-    seen_ += piece.size();
-  }
-  /// Looks at what has not been shown, and throws Error(corrupt).
-  void finish() {
-    see(frame_.subspan(seen_));
-    if (~crc_ != load<std::uint32_t>(frame_.data() + at_crc))
-      corrupt("checksum does not match: the bytes were damaged");
-  }
-
- private:
-  Bytes frame_;
-  std::size_t seen_;
-  std::uint32_t crc_;
-};
-
-/// Makes the checksum of a frame as its payload is written. What is shown lies together; what comes before it in the
-/// frame is complete only in the end.
-class Writing final : public Witness {
- public:
-  void see(Bytes piece) override {
-    if (begin_ == nullptr) begin_ = piece.data();
-    crc_ = crc_update(crc_, piece);
-    shown_ += piece.size();
-  }
+  void see(Bytes piece) override { runs_.add(piece); }
+  void moved(Bytes from, const std::uint8_t* to) override { runs_.moved(from, to); }
   [[nodiscard]] std::uint32_t checksum(Bytes frame) const {
-    const std::size_t first = begin_ == nullptr ? frame.size() : static_cast<std::size_t>(begin_ - frame.data());
-    std::uint32_t crc = crc_update(crc_of_header(frame.data()), frame.subspan(header_bytes, first - header_bytes));
-    crc = crc_join(crc, crc_, shown_);
-    return ~crc_update(crc, frame.subspan(first + shown_));
+    return ~runs_.update(crc_of_header(frame.data()), frame.subspan(header_bytes));
+  }
+  /// Has several threads look at all that lies behind the header, where it is much.
+  void see_all(Bytes frame, int threads) {
+    const Bytes payload = frame.subspan(header_bytes);
+    if (threads <= 1 || payload.size() < worth_threads) return;
+    parallel_ranges(
+        payload.size(), static_cast<std::size_t>(threads),
+        [&](std::size_t, std::size_t first, std::size_t last) { see(payload.subspan(first, last - first)); });
   }
 
  private:
-  const std::uint8_t* begin_ = nullptr;
-  std::size_t shown_ = 0;
-  std::uint32_t crc_ = 0;
+  static constexpr std::size_t worth_threads = std::size_t{1} << 20;
+
+  CrcRuns runs_;
 };
+
+/// Throws Error(corrupt) where a frame is not what its checksum was made of.
+void check_sum(const Summing& read, Bytes frame) {
+  if (read.checksum(frame) != load<std::uint32_t>(frame.data() + at_crc))
+    corrupt("checksum does not match: the bytes were damaged");
+}
 
 void write_header(CodecId codec, const Grid& g, std::uint32_t operands, std::uint64_t count, MutBytes out,
-                  std::size_t bytes, const Writing& payload = {}) {
+                  std::size_t bytes, const Summing& written) {
   std::uint8_t* p = out.data();
   store(p + at_magic, magic);
   p[at_version] = version;
@@ -91,7 +79,7 @@ void write_header(CodecId codec, const Grid& g, std::uint32_t operands, std::uin
   store(p + at_bytes, std::uint64_t{bytes});
   store(p + at_step, g.step);
   store(p + at_bound, g.bound);
-  store(p + at_crc, payload.checksum(out.first(bytes)));
+  store(p + at_crc, written.checksum(out.first(bytes)));
 }
 
 MutBytes payload_of(MutBytes out) {
@@ -172,7 +160,7 @@ Header check_sizes(Bytes frame) {
   return h;
 }
 
-/// An operand of a sum. One thread checks the checksum while it adds: nobody sees the sum before finish().
+/// An operand of a sum. Its checksum is made while it is added: nobody sees the sum before finish().
 class Operand {
  public:
   /// Runs work(). Where it throws, damage to an operand is the better reason.
@@ -186,26 +174,22 @@ class Operand {
     }
   }
 
-  Operand(Bytes frame, int threads) : header(check_sizes(frame)), frame_(frame), reading_(frame), shown_(threads <= 1) {
-    if (!shown_) reading_.finish();
+  explicit Operand(Bytes frame) : header(check_sizes(frame)), frame_(frame) {
     explain([&] { codec_of(header).check(coded_of(header), payload()); }, {this, 1});
   }
   [[nodiscard]] Bytes payload() const { return payload_of(frame_, header); }
   [[nodiscard]] Coded coded() {
     Coded c = coded_of(header);
-    c.witness = shown_ ? &reading_ : nullptr;
+    c.witness = reading_.get();
     return c;
   }
-  void finish() {
-    if (shown_) reading_.finish();
-  }
+  void finish() { check_sum(*reading_, frame_); }
 
   const Header header;
 
  private:
   Bytes frame_;
-  Reading reading_;
-  bool shown_;
+  std::unique_ptr<Summing> reading_ = std::make_unique<Summing>();
 };
 
 /// The codec's sums; all operands must be of one that has them.
@@ -241,8 +225,9 @@ std::size_t encode(const Codec& codec, ConstArray x, const Grid& grid, MutBytes 
                 "grid: made for " + std::string(name_of(grid.dtype)) + ", but x is " + std::string(name_of(x.dtype)));
   require_dtype(codec, x.dtype);
   const Grid own = grid_for(codec, grid);
-  const std::size_t n = header_bytes + codec.encode(x, own, extents, payload_of(out), threads);
-  write_header(codec.id(), own, 1, x.count, out, n);
+  Summing writing;
+  const std::size_t n = header_bytes + codec.encode(x, own, extents, payload_of(out), threads, &writing);
+  write_header(codec.id(), own, 1, x.count, out, n, writing);
   return n;
 }
 
@@ -276,15 +261,17 @@ Header peek(Bytes head) {
   return h;
 }
 
-Header check(Bytes frame) {
+Header check(Bytes frame, int threads) {
   const Header h = check_sizes(frame);
-  Reading(frame).finish();
+  Summing reading;
+  reading.see_all(frame, threads);
+  check_sum(reading, frame);
   codec_of(h).check(coded_of(h), payload_of(frame, h));
   return h;
 }
 
 void decode(Bytes frame, MutArray out, int threads, std::uint32_t divisor) {
-  const Header h = check(frame);
+  const Header h = check(frame, threads);
   check_array(h, out.dtype, out.count, "out");
   check_divisor(h, divisor);
   codec_of(h).decode(coded_of(h, divisor), payload_of(frame, h), 0, out, threads);
@@ -310,7 +297,7 @@ std::size_t sum(std::optional<ConstArray> x, std::span<const Bytes> frames, MutB
     throw Error(Code::invalid_argument, "frames: " + std::to_string(frames.size()) + " are no sum");
   std::vector<Operand> operands;
   operands.reserve(frames.size());
-  for (const Bytes f : frames) operands.emplace_back(f, threads);
+  for (const Bytes f : frames) operands.emplace_back(f);
   Header h = operands[0].header;
   Header local = h;
   local.operands = 1;
@@ -323,7 +310,7 @@ std::size_t sum(std::optional<ConstArray> x, std::span<const Bytes> frames, MutB
   };
   Operand::explain(plan, operands);
 
-  Writing writing;
+  Summing writing;
   Coded result = coded_of(h);
   result.witness = &writing;
   std::vector<CodedTerm> terms;

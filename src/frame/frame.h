@@ -49,7 +49,7 @@ std::size_t encode(const Codec& codec, ConstArray x, const Grid& grid, MutBytes 
 Header peek(Bytes head);
 
 /// Validates the whole frame: header, sizes, table, checksum. Throws Error(corrupt) that says what is wrong.
-Header check(Bytes frame);
+Header check(Bytes frame, int threads = 1);
 
 /// Decodes a whole frame into out (out.dtype and out.count must match the header: Error(invalid_argument)). Validates
 /// first. divisor > 1 gives the average of a sum: value = round(q * (step / divisor)); for linear codecs only.

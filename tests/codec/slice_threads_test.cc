@@ -30,5 +30,22 @@ TEST(SliceThreads, GiveTheSameBytes) {
       }
 }
 
+// Frames of which threads move parts, and look at checksums, together.
+TEST(SliceThreads, GiveTheSameBytesOfMuch) {
+  for (const Kind kind : {Kind::smooth, Kind::mixed, Kind::random_bits}) {
+    constexpr std::size_t count = (std::size_t{3} << 20) + 77;
+    const Grid g = grids_of(DType::f32).back();
+    SCOPED_TRACE(describe(DType::f32, g, kind, count));
+    const Array x = sample(DType::f32, kind, count);
+    const Outcome a = encoded(x, g);
+    const Outcome sum = added(x, a, a);
+    for (const int threads : {2, 3}) {
+      EXPECT_TRUE(a == encoded(x, g, threads));
+      EXPECT_TRUE(sum == added(x, a, a, threads));
+      EXPECT_TRUE(decoded(x, a) == decoded(x, a, threads));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace laconic::test

@@ -6,11 +6,13 @@
 #include <immintrin.h>
 #endif
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <random>
 #include <span>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "frame/checksum.h"
@@ -49,6 +51,25 @@ TEST(FrameChecksum, ThePartThatComesFirstMayBeLookedAtLast) {
     const std::uint32_t second = crc_update(0, all.subspan(cut));
     EXPECT_EQ(crc_join(crc_update(crc_start, all.first(cut)), second, all.size() - cut), whole) << cut;
   }
+}
+
+// Threads come by their own parts, not at once by all of them; one part has moved since.
+TEST(FrameChecksum, RunsOfSeveralThreadsMakeTheWhole) {
+  const std::vector<std::uint8_t> bytes = noise(50021);
+  const auto all = std::span(bytes);
+  const std::vector<std::uint8_t> elsewhere(bytes.begin() + 30000, bytes.begin() + 41000);
+  CrcRuns runs;
+  const auto add = [&](std::span<const std::uint8_t> part, std::size_t piece) {
+    for (std::size_t i = 0; i < part.size(); i += piece) runs.add(part.subspan(i, std::min(piece, part.size() - i)));
+  };
+  {
+    const std::jthread first([&] { add(all.subspan(100, 14900), 777); });
+    const std::jthread second([&] { add(all.subspan(15000, 10000), 1001); });  // goes on where the first one ends
+    const std::jthread third([&] { add(elsewhere, 512); });
+  }
+  runs.moved(elsewhere, bytes.data() + 30000);
+  EXPECT_EQ(runs.update(crc_start, all), crc_update(crc_start, all));
+  EXPECT_EQ(CrcRuns().update(crc_start, all), crc_update(crc_start, all));
 }
 
 #if defined(__x86_64__)

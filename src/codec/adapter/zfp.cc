@@ -199,7 +199,7 @@ class ZfpCoder final : public PieceCoder {
   std::size_t encode_by_slice(const std::uint8_t* x, std::size_t n, std::uint8_t* out) const {
     store_as(out, std::uint32_t{mode_slice});
     const CodecMutBytes to(out + slice_head_bytes, slice_codec().capacity(grid_.dtype, n));
-    return slice_head_bytes + slice_codec().encode({x, n, grid_.dtype}, Grid{.dtype = grid_.dtype}, {}, to, 1);
+    return slice_head_bytes + slice_codec().encode({x, n, grid_.dtype}, Grid{.dtype = grid_.dtype}, {}, to, 1, nullptr);
   }
 
   void write(const std::uint8_t* x, Extents shape, std::size_t size, std::uint8_t* out) const {

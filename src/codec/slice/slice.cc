@@ -39,20 +39,24 @@ std::size_t chunk_size(Bytes payload, std::size_t chunk) {
   throw Error(Code::corrupt, "frame: chunk " + std::to_string(chunk) + " is not a valid slice chunk");
 }
 
-/// Walks the chunks of a payload from any of them on.
+/// Walks the chunks [first, last) of a payload. The witness sees them, and what is before the payload's first.
 class Cursor {
  public:
-  Cursor(const Payload& p, std::size_t first, Witness* witness = nullptr)
-      : bytes_(p.bytes), chunks_(chunks_of(p.count)), chunk_(first), at_(table_bytes(p.count)), witness_(witness) {
+  Cursor(const Payload& p, std::size_t first, std::size_t last, Witness* witness = nullptr)
+      : bytes_(p.bytes),
+        chunks_(chunks_of(p.count)),
+        chunk_(first),
+        last_(last),
+        at_(table_bytes(p.count)),
+        witness_(witness) {
     for (std::size_t c = 0; c < first; ++c) at_ += chunk_size(bytes_, c);
+    seen_ = first == 0 ? 0 : at_;
   }
   /// Valid until the next call.
   ChunkBytes next() {
     const std::size_t size = chunk_size(bytes_, chunk_++);
-    if (witness_ != nullptr && at_ - seen_ >= witness_bytes) {
-      witness_->see(bytes_.subspan(seen_, at_ - seen_));
-      seen_ = at_;
-    }
+    if (at_ - seen_ >= witness_bytes) show(at_);
+    if (chunk_ == last_ && last_ != chunks_) show(at_ + size);
     const ChunkBytes b{bytes_.data() + at_, size, bytes_.size() - at_ - size};
     at_ += size;
     fetch_next();
@@ -60,6 +64,11 @@ class Cursor {
   }
 
  private:
+  void show(std::size_t end) {
+    if (witness_ != nullptr) witness_->see(bytes_.subspan(seen_, end - seen_));
+    seen_ = end;
+  }
+
   /// The chunk after, while this one is worked on: chunks are too short for the hardware to foresee.
   [[gnu::always_inline]] void fetch_next() const {
     if (chunk_ == chunks_) return;
@@ -78,6 +87,7 @@ class Cursor {
   Bytes bytes_;
   std::size_t chunks_;
   std::size_t chunk_;
+  std::size_t last_;
   std::size_t at_;
   Witness* witness_;
   std::size_t seen_ = 0;
@@ -102,8 +112,16 @@ class Sink {
     return advance(chunk, n);
   }
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(at_ - begin_); }
+  /// Shows what has not been shown yet.
+  void finish() {
+    if (at_ != seen_) show();
+  }
 
  private:
+  void show() {
+    if (witness_ != nullptr) witness_->see({seen_, at_});
+    seen_ = at_;
+  }
   static std::size_t checked(std::size_t chunk, std::size_t n) {
     if (n == chunk_corrupt) throw_corrupt(chunk);
     if (n > largest_chunk)  // chunk_too_large, too
@@ -113,10 +131,7 @@ class Sink {
   }
   std::size_t advance(std::size_t chunk, std::size_t n) {
     at_ += checked(chunk, n);
-    if (witness_ != nullptr && at_ - seen_ >= static_cast<std::ptrdiff_t>(witness_bytes)) {
-      witness_->see({seen_, at_});
-      seen_ = at_;
-    }
+    if (at_ - seen_ >= static_cast<std::ptrdiff_t>(witness_bytes)) show();
     return n;
   }
   std::uint8_t* begin_;
@@ -127,6 +142,18 @@ class Sink {
   std::uint8_t* seen_;
   std::unique_ptr<std::uint8_t[]> scratch_;
 };
+
+/// As memmove, by several threads where that pays.
+void move_bytes(std::uint8_t* to, const std::uint8_t* from, std::size_t n, std::size_t threads) {
+  constexpr std::size_t worth_threads = std::size_t{1} << 20;
+  if (n < worth_threads || to + n > from) {
+    std::memmove(to, from, n);
+    return;
+  }
+  parallel_ranges(n, threads, [&](std::size_t, std::size_t first, std::size_t last) {
+    std::memcpy(to + first, from + first, last - first);
+  });
+}
 
 /// Runs `one(chunk, buffer, capacity)` for every chunk over threads, each into its own share of out, then closes the
 /// gaps. chunk_limit: no chunk can be larger; chunk_share: what a thread's part of out must offer for each of its
@@ -146,18 +173,20 @@ std::size_t write_payload(std::size_t count, std::size_t chunk_limit, std::size_
   std::vector<std::size_t> sizes(parts);
   const auto begin_of = [&](std::size_t part) { return out.data() + table + (chunks * part / parts) * chunk_share; };
   parallel_ranges(chunks, parts, [&](std::size_t part, std::size_t first, std::size_t last) {
-    Sink sink(begin_of(part), part + 1 == parts ? out.data() + out.size() : begin_of(part + 1), chunk_limit,
-              parts == 1 ? witness : nullptr);
-    auto one = start(first);
+    Sink sink(begin_of(part), part + 1 == parts ? out.data() + out.size() : begin_of(part + 1), chunk_limit, witness);
+    auto one = start(first, last);
     for (std::size_t c = first; c < last; ++c) {
       const std::size_t n = sink.put(c, [&](std::uint8_t* to, std::size_t room) { return one(c, to, room); });
       store(out.data() + 2 * c, static_cast<std::uint16_t>(n / 4));
     }
+    if (parts > 1) sink.finish();  // else the caller's look at the rest costs less
     sizes[part] = sink.size();
   });
   std::size_t total = sizes[0];
   for (std::size_t part = 1; part < parts; ++part) {
-    std::memmove(out.data() + table + total, begin_of(part), sizes[part]);
+    std::uint8_t* const to = out.data() + table + total;
+    move_bytes(to, begin_of(part), sizes[part], parts);
+    if (witness != nullptr) witness->moved({begin_of(part), sizes[part]}, to);
     total += sizes[part];
   }
   return table + total;
@@ -178,12 +207,13 @@ constexpr std::size_t sum_chunk_limit = largest_chunk;
 /// One thread's way through the chunks of a sum.
 class ChunkAdder {
  public:
-  ChunkAdder(const Params& p, const Local& local, std::span<const Operand> operands, std::size_t first, bool threaded)
+  ChunkAdder(const Params& p, const Local& local, std::span<const Operand> operands, std::size_t first,
+             std::size_t last)
       : p_(p), local_(local), count_(operands[0].payload.count), terms_(operands.size()) {
     std::uint32_t arrays = local.x != nullptr ? 1 : 0;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const Operand& o = operands[i];
-      cursors_.emplace_back(o.payload, first, threaded ? nullptr : o.payload.witness);
+      cursors_.emplace_back(o.payload, first, last, o.payload.witness);
       terms_[i].params = &o.params;
       arrays += o.params.operands;
       partial_.push_back(params_for(p.grid, arrays));
@@ -261,10 +291,10 @@ Payload check_table(Bytes payload, std::size_t count) {
   return {payload, count};
 }
 
-std::size_t encode(const Params& p, const void* x, std::size_t count, MutBytes out, int threads) {
+std::size_t encode(const Params& p, const void* x, std::size_t count, MutBytes out, int threads, Witness* witness) {
   const Kernels& k = kernels();
   const std::size_t limit = chunk_capacity(p.shape.element_bytes);
-  return write_payload(count, limit, limit, out, threads, nullptr, [&](std::size_t) {
+  return write_payload(count, limit, limit, out, threads, witness, [&](std::size_t, std::size_t) {
     return [&](std::size_t c, std::uint8_t* to, std::size_t) {
       return k.encode(p, element_at(p, x, c), values_in(count, c), to);
     };
@@ -274,9 +304,9 @@ std::size_t encode(const Params& p, const void* x, std::size_t count, MutBytes o
 std::size_t sum(const Params& p, const Local& local, std::span<const Operand> operands, MutBytes out, int threads,
                 Witness* witness) {
   return write_payload(operands[0].payload.count, sum_chunk_limit, sum_chunk_share(p.grid.dtype), out, threads, witness,
-                       [&](std::size_t first) {
-                         return [adder = ChunkAdder(p, local, operands, first, threads > 1)](
-                                    std::size_t c, std::uint8_t* to, std::size_t room) mutable {
+                       [&](std::size_t first, std::size_t last) {
+                         return [adder = ChunkAdder(p, local, operands, first, last)](std::size_t c, std::uint8_t* to,
+                                                                                      std::size_t room) mutable {
                            return adder.add(c, to, room);
                          };
                        });
@@ -290,7 +320,7 @@ void decode(const Params& params, const Payload& in, std::size_t first, std::siz
   const std::size_t parts =
       std::clamp<std::size_t>(static_cast<std::size_t>(std::max(threads, 1)), 1, std::max<std::size_t>(n, 1));
   parallel_ranges(n, parts, [&](std::size_t, std::size_t begin, std::size_t end) {
-    Cursor cursor(in, first + begin);
+    Cursor cursor(in, first + begin, first + end);
     for (std::size_t c = begin; c < end; ++c) {
       auto* to = const_cast<std::uint8_t*>(element_at(p, y, c));
       if (c + 1 < end) find_pages(element_at(p, y, c + 1), chunk_values * element_bytes);

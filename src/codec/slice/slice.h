@@ -26,7 +26,7 @@ std::size_t sum_capacity(DType dtype, std::size_t count);
 struct Payload {
   Bytes bytes;
   std::size_t count = 0;
-  Witness* witness = nullptr;  ///< sums by one thread show it the bytes that they have used
+  Witness* witness = nullptr;  ///< sums show it the bytes that they use
 };
 
 /// Throws Error(corrupt) when the table does not fit.
@@ -44,10 +44,12 @@ struct Local {
 };
 
 /// Each returns the payload's bytes; Error(too_small) when out cannot hold it, Error(corrupt) for a damaged operand.
-std::size_t encode(const Params& p, const void* x, std::size_t count, MutBytes out, int threads);
+/// `witness`, if there is one, is shown the chunks that have been written.
+std::size_t encode(const Params& p, const void* x, std::size_t count, MutBytes out, int threads,
+                   Witness* witness = nullptr);
 
 /// out = local + operands[0] + operands[1] + ..., two at least: what adding them one after another gives. p describes
-/// the result. One thread shows `witness`, if there is one, the chunks that it has written.
+/// the result.
 std::size_t sum(const Params& p, const Local& local, std::span<const Operand> operands, MutBytes out, int threads,
                 Witness* witness = nullptr);
 
