@@ -60,7 +60,9 @@ std::string describe(int error) { return std::system_category().message(error); 
 
 }  // namespace
 
-InputFile::InputFile(const std::string& path) : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+// O_NONBLOCK: a pipe that nobody writes to must not hold it up.
+InputFile::InputFile(const std::string& path)
+    : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (fd_ < 0) throw Failure(Exit::no_input, fmt::format("cannot open '{}': {}", path, describe(errno)));
   struct stat s {};
   if (::fstat(fd_, &s) != 0 || !S_ISREG(s.st_mode)) {

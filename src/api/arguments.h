@@ -81,10 +81,16 @@ int later(laconic_comm* comm, const laconic_options* options, laconic_request** 
   });
 }
 
-inline DType as_dtype(laconic_dtype dtype) {
-  return static_cast<DType>(dtype);
-}  // checked, with the others, by the call
-inline Op as_op(laconic_op op) { return static_cast<Op>(op); }
+/// What a caller's number says, checked, with the others, by the call. C takes any number for one of an enumeration's,
+/// an MPI's handle too: what does not fit must not become another that does.
+template <typename Known, typename Given>
+Known as_known(Given given) {
+  const auto number = static_cast<unsigned>(given);
+  constexpr unsigned none = 0xff;
+  return static_cast<Known>(number < none ? number : none);
+}
+inline DType as_dtype(laconic_dtype dtype) { return as_known<DType>(dtype); }
+inline Op as_op(laconic_op op) { return as_known<Op>(op); }
 
 /// A number for each rank: the caller's own array; what is copied has one of its own, since a call that runs later
 /// cannot look at the caller's.

@@ -1,4 +1,5 @@
 // laconic_compress and its kin: the frame behind the C interface.
+#include "api/arguments.h"
 #include "api/handle.h"
 #include "core/config.h"
 #include "core/range.h"
@@ -12,9 +13,8 @@ void require(bool holds, const std::string& text) {
 }
 
 DType dtype_from(laconic_dtype dtype) {
-  const auto d = static_cast<DType>(dtype);
-  require(static_cast<unsigned>(dtype) <= 0xff && is_valid(d),
-          "dtype " + std::to_string(static_cast<int>(dtype)) + " is none that Laconic knows");
+  const DType d = as_dtype(dtype);
+  require(is_valid(d), "dtype " + std::to_string(static_cast<int>(dtype)) + " is none that Laconic knows");
   return d;
 }
 
@@ -38,7 +38,7 @@ using lac::api::guarded;
 extern "C" {
 
 size_t laconic_compress_capacity(size_t count, laconic_dtype dtype) {
-  const auto d = static_cast<lac::DType>(dtype);
+  const lac::DType d = lac::api::as_dtype(dtype);
   return lac::is_valid(d) ? lac::frame::capacity(d, count) : 0;
 }
 

@@ -59,6 +59,7 @@ TEST(ApiCodec, ErrorsSayWhichArgument) {
                LACONIC_INVALID_ARGUMENT, "data");
   expect_error(laconic_compress(x.data(), 100, static_cast<laconic_dtype>(77), out.data(), out.size(), &written, &o),
                LACONIC_INVALID_ARGUMENT, "dtype 77");
+  EXPECT_EQ(laconic_compress_capacity(100, static_cast<laconic_dtype>(256 + LACONIC_F32)), 0U);
   expect_error(laconic_compress(x.data(), 100, LACONIC_F32, out.data(), 10, &written, &o), LACONIC_TOO_SMALL, "");
   o.struct_size = 0;
   expect_error(laconic_compress(x.data(), 100, LACONIC_F32, out.data(), out.size(), &written, &o),

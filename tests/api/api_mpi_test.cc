@@ -68,6 +68,14 @@ TEST_F(ApiMpi, ModesAreTheCallersChoice) {
   for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(y[i], sum(i), bound);
   EXPECT_EQ(comm.total().calls, 10U);
 
+  // Handles of MPICH's, whose last bytes are numbers of ours.
+  const auto refused = [&](unsigned dtype, unsigned op) {
+    return laconic_allreduce(x.data(), y.data(), x.size(), static_cast<laconic_dtype>(dtype),
+                             static_cast<laconic_op>(op), comm.raw(), nullptr) != LACONIC_OK;
+  };
+  EXPECT_TRUE(refused(LACONIC_F32, 0x58000003U));
+  EXPECT_TRUE(refused(0x4c000101U, LACONIC_SUM));
+
   laconic_options o = LACONIC_OPTIONS_INIT;
   o.mode = static_cast<laconic_mode>(4);
   EXPECT_EQ(laconic_allreduce(x.data(), y.data(), x.size(), LACONIC_F32, LACONIC_SUM, comm.raw(), &o),
