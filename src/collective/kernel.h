@@ -1,7 +1,7 @@
 // What happens to data on its way through a schedule. The pipeline moves messages and knows nothing else of them; a
 // kernel knows where a block lies in memory and how it is coded. Another codec, another operation, or arrays in GPU
-// memory are another kernel, not another collective. Messages lie where plain code can reach them, plain
-// elements on their way there or where arrays do; see memory.h for those.
+// memory are another kernel, not another collective. Messages lie where plain code can reach them, plain elements on
+// their way there or where arrays do; see memory.h for those.
 #pragma once
 
 #include <cstddef>

@@ -9,6 +9,9 @@
 
 namespace laconic {
 
+/// From so many bytes on, to copy or to look at, threads gain more than it costs to start them.
+inline constexpr std::size_t bytes_worth_threads = std::size_t{1} << 20;
+
 /// Calls f(part, first, last) for `parts` contiguous ranges of [0, n), part 0 on the calling thread, and returns when
 /// all are done. The first exception of any part is rethrown.
 template <class F>

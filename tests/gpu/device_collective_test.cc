@@ -82,14 +82,7 @@ constexpr std::size_t count = sanitized ? 20001 : 50001;
 
 std::vector<int> few_under_sanitizers(std::vector<int> few, std::vector<int> all) { return sanitized ? few : all; }
 
-class Device : public testing::Test {
- protected:
-  void SetUp() override { before_ = fake::live(); }
-  void TearDown() override { EXPECT_TRUE(before_ == fake::live()) << "something of the device's was not released"; }
-
- private:
-  fake::Live before_;
-};
+class Device : public test::NothingIsLeft {};
 
 TEST_F(Device, AllreduceOfEveryTypeAndOperation) {
   for (const DType t : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64}) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
 
 #include <cstring>
 #include <memory>
@@ -12,11 +13,22 @@
 #include "collective/fields.h"
 #include "core/half.h"
 #include "gpu/device_memory.h"
+#include "support/fake_cuda.h"
 #include "transport/transport.h"
 
 namespace laconic::test {
 
 using Bytes = std::vector<std::uint8_t>;
+
+/// A test after which nothing of the (fake) device's may be left.
+class NothingIsLeft : public testing::Test {
+ protected:
+  void SetUp() override { before_ = fake::live(); }
+  void TearDown() override { EXPECT_TRUE(before_ == fake::live()) << "something of the device's was not released"; }
+
+ private:
+  fake::Live before_;
+};
 
 /// One rank's communicator, and arrays where it wants them.
 class Rank {

@@ -85,14 +85,7 @@ void expect_as_on_host(const Body& body) {
   }
 }
 
-class DeviceTwoLevel : public testing::Test {
- protected:
-  void SetUp() override { before_ = fake::live(); }
-  void TearDown() override { EXPECT_TRUE(before_ == fake::live()) << "something of the device's was not released"; }
-
- private:
-  fake::Live before_;
-};
+class DeviceTwoLevel : public test::NothingIsLeft {};
 
 // Coded on the device, and by the host's code (integers, whose sums know no plain elements).
 TEST_F(DeviceTwoLevel, Allreduce) {

@@ -145,8 +145,7 @@ class Sink {
 
 /// As memmove, by several threads where that pays.
 void move_bytes(std::uint8_t* to, const std::uint8_t* from, std::size_t n, std::size_t threads) {
-  constexpr std::size_t worth_threads = std::size_t{1} << 20;
-  if (n < worth_threads || to + n > from) {
+  if (n < bytes_worth_threads || to + n > from) {
     std::memmove(to, from, n);
     return;
   }
