@@ -1,11 +1,13 @@
 /* A program that never calls MPI_Init: its communicator comes from a session (MPI-4), twice. *
- *   sessions TOLERANCE [TIMES]
+ *   sessions TOLERANCE [TIMES [held]]
  *
- * Prints "calls, all as they should be" on rank 0, or what was wrong, with exit status 1. */
+ * held: another session stays open all the while, so that MPI does not end between two. Prints "calls, all as they
+ * should be" on rank 0, or what was wrong, with exit status 1. */
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { COUNT = 20011 };
 
@@ -43,8 +45,12 @@ static int once(double tolerance, int* rank) {
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   const int times = argc > 2 ? atoi(argv[2]) : 2;
+  const int held = argc > 3 && strcmp(argv[3], "held") == 0;
   int rank = 0, wrong = 0;
+  MPI_Session outer;
+  if (held) MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &outer);
   for (int i = 0; i < times; ++i) wrong += once(atof(argv[1]), &rank);
+  if (held) MPI_Session_finalize(&outer);
   if (rank == 0 && wrong == 0) printf("%d calls, all as they should be\n", 2 * times);
   return wrong != 0;
 }
