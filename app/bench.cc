@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <tuple>
@@ -21,6 +20,7 @@
 #include "core/error.h"
 #include "exit_code.h"
 #include "launcher.h"
+#include "report/json.h"
 #include "report/progress.h"
 #include "report/table.h"
 
@@ -304,7 +304,7 @@ int run_bench_codec(const Session& session, const BenchOptions& options) {
   const std::vector<CodecRow> rows = measure(options, bounds, session.progress());
   const auto summary = summarise(rows);
   if (session.json) {
-    fmt::print("{}\n", to_json(rows, summary).dump(1));
+    print_json(to_json(rows, summary));
   } else if (options.ratio_only) {
     print_ratios(rows, bounds);
   } else {

@@ -8,6 +8,7 @@
 #include "bench/error_report.h"
 #include "command.h"
 #include "exit_code.h"
+#include "report/json.h"
 #include "report/progress.h"
 
 namespace laconic::app {
@@ -50,7 +51,7 @@ int run(const Session& session, const Arguments& given) {
   Progress progress("reducing", options.fields.size() * options.ranks.size(), session.progress());
   const ErrorResult result = bench_error(options, [&] { progress.advance(1); });
   if (session.json) {
-    fmt::print("{}\n", to_json(options, result).dump(1));
+    print_json(to_json(options, result));
   } else if (!session.quiet) {
     fmt::print("{}", to_text(options, result, given.per_field));
   }

@@ -1,11 +1,43 @@
 #include "command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "exit_code.h"
 
 namespace laconic::app {
+namespace {
+
+/// Options come into their variables only after all were understood.
+bool asks_for_json(int argc, char** argv) {
+  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i)
+    if (std::string_view(argv[i]) == "--json") return true;
+  return false;
+}
+
+/// Of those that a launcher started; alone, too.
+bool is_first_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK"}) {
+    const char* const rank = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): before anything runs
+    if (rank != nullptr) return std::string_view(rank) == "0";
+  }
+  return true;
+}
+
+std::string explanation(const CLI::App& app, const CLI::ParseError& e) {
+  std::string text = e.what();
+  const std::vector<std::string> unknown = app.remaining(true);
+  if (dynamic_cast<const CLI::RequiredError*>(&e) != nullptr && !unknown.empty())
+    text = "there is no command or option '" + unknown.front() + "'";
+  std::string command = app.get_name();
+  for (const CLI::App* chosen = &app; !chosen->get_subcommands().empty(); command += " " + chosen->get_name())
+    chosen = chosen->get_subcommands().front();
+  return text + "; " + command + " --help says more";
+}
+
+}  // namespace
 
 CommandSyntax CommandSyntax::add_command(const std::string& name, const std::string& help) {
   CLI::App* const command = app_->add_subcommand(name, help);
@@ -74,8 +106,11 @@ CommandLine::~CommandLine() = default;
 std::optional<int> CommandLine::parse(int argc, char** argv) {
   try {
     app_->parse(argc, argv);
+  } catch (const CLI::Success& e) {  // --help, --version
+    app_->exit(e);
+    return checked_output(false, 0);
   } catch (const CLI::ParseError& e) {
-    return app_->exit(e) == 0 ? 0 : static_cast<int>(Exit::usage);
+    return report_failure(asks_for_json(argc, argv) && is_first_rank(), Exit::usage, explanation(*app_, e));
   }
   return std::nullopt;
 }

@@ -59,7 +59,8 @@ class CommandLine {
 
   [[nodiscard]] CommandSyntax syntax() const { return CommandSyntax(*app_); }
 
-  /// Nothing if a command was chosen; otherwise the exit code, after a help or a message was printed: 0 or Exit::usage.
+  /// Nothing if a command was chosen; otherwise the exit code, after a help or a message was printed: 0, Exit::usage,
+  /// or Exit::no_output. A line with --json has the message as JSON too; of ranks under a launcher the first alone.
   std::optional<int> parse(int argc, char** argv);
 
  private:

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "arguments.h"
 #include "command.h"
@@ -198,7 +197,7 @@ int run_compress(const Session& session, CompressOptions& options) {
   options.fill = rounded_to(in.shape().dtype, options.fill);
   const Outcome outcome = compress_file(in, options, session.progress());
   if (session.json) {
-    fmt::print("{}\n", to_json(outcome, options, in).dump(2));
+    print_json(to_json(outcome, options, in));
   } else if (!session.quiet) {
     print_text(outcome, options, in);
   }

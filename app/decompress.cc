@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "arguments.h"
 #include "command.h"
 #include "exit_code.h"
 #include "frame/frame.h"
 #include "io/lcz.h"
+#include "report/json.h"
 #include "report/progress.h"
 #include "report/table.h"
 
@@ -74,15 +74,13 @@ int run_decompress(const Session& session, DecompressOptions& options) {
   }
   out.commit();
   if (session.json) {
-    fmt::print("{}\n",
-               nlohmann::json{{"input", options.input},
-                              {"output", options.output},
-                              {"dtype", name_of(in.shape().dtype)},
-                              {"dims", in.shape().dims},
-                              {"absolute_bound", std::isinf(bound) ? nlohmann::json(nullptr) : nlohmann::json(bound)},
-                              {"file_bytes", in.file_bytes()},
-                              {"output_bytes", out.written()}}
-                   .dump(2));
+    print_json({{"input", options.input},
+                {"output", options.output},
+                {"dtype", name_of(in.shape().dtype)},
+                {"dims", in.shape().dims},
+                {"absolute_bound", finite_or_null(bound)},
+                {"file_bytes", in.file_bytes()},
+                {"output_bytes", out.written()}});
   } else if (!session.quiet) {
     fmt::print("{}: {} of {} -> {} ({}), {}\n", options.input, to_string(in.shape().dims), name_of(in.shape().dtype),
                options.output, human_bytes(static_cast<double>(out.written())),
@@ -100,8 +98,8 @@ void add_decompress(CommandSyntax app, Session& session) {
   CommandSyntax c = app.add_command("decompress", "Turn a .lcz file back into an array file");
   c.argument("input", options->input, "A file made by laconic compress");
   c.option("-o,--output", options->output,
-           "Where to write; a name ending in .npy gives .npy, others raw values (default: "
-           "INPUT without .lcz)");
+           "Where to write; a name ending in .npy gives .npy, with another extension raw values, with none what it was "
+           "(default: INPUT without .lcz)");
   c.option("-t,--threads", options->threads, "Threads");
   c.flag("-f,--force", options->force, "Replace an existing output");
   c.on_chosen(

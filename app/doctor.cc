@@ -1,10 +1,9 @@
 // laconic doctor: what was found on this machine, what is missing and how to get it.
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
-
 #include "command.h"
 #include "doctor/probe.h"
+#include "report/json.h"
 
 namespace laconic::app {
 namespace {
@@ -16,7 +15,7 @@ int run_doctor(const Session& session) {
     for (const Finding& f : findings)
       j["findings"].push_back(
           {{"topic", f.topic}, {"what", f.what}, {"found", f.found}, {"detail", f.detail}, {"remedy", f.remedy}});
-    fmt::print("{}\n", j.dump(2));
+    print_json(j);
     return 0;
   }
   fmt::print("laconic {}\n", LACONIC_VERSION);

@@ -2,10 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <new>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "report/json.h"
 
 namespace laconic::app {
 namespace {
@@ -32,12 +35,6 @@ Exit exit_for(Code code) {
   return Exit::internal;
 }
 
-int report(bool json, Exit code, const std::string& text) {
-  fmt::print(stderr, "laconic: {}\n", text);
-  if (json) fmt::print("{}\n", nlohmann::json{{"error", text}, {"exit", static_cast<int>(code)}}.dump());
-  return static_cast<int>(code);
-}
-
 }  // namespace
 
 const char* exit_code_help() {
@@ -47,17 +44,29 @@ const char* exit_code_help() {
          "8 communication failed, 70 internal error.";
 }
 
+int report_failure(bool json, Exit code, const std::string& text) {
+  fmt::print(stderr, "laconic: {}\n", text);
+  if (json && std::ferror(stdout) == 0) print_json({{"error", text}, {"exit", static_cast<int>(code)}});
+  return static_cast<int>(code);
+}
+
+int checked_output(bool json, int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  return report_failure(json, Exit::no_output, fmt::format("stdout cannot be written: {}", std::strerror(errno)));
+}
+
 int guarded(bool json, int (*command)(void* state), void* state) {
   try {
-    return command(state);
+    return checked_output(json, command(state));
   } catch (const Failure& e) {
-    return report(json, e.code(), e.what());
+    return report_failure(json, e.code(), e.what());
   } catch (const Error& e) {
-    return report(json, exit_for(e.code()), e.what());
+    return report_failure(json, exit_for(e.code()), e.what());
   } catch (const std::bad_alloc&) {
-    return report(json, Exit::internal, "out of memory");
+    return report_failure(json, Exit::internal, "out of memory");
   } catch (const std::exception& e) {
-    return report(json, Exit::internal, fmt::format("internal error: {}", e.what()));
+    if (std::ferror(stdout) != 0) return checked_output(json, 0);
+    return report_failure(json, Exit::internal, fmt::format("internal error: {}", e.what()));
   }
 }
 

@@ -31,8 +31,14 @@ class Failure : public std::runtime_error {
   Exit code_;
 };
 
-/// Runs `command` and turns whatever it throws into a message (on stderr; with json also an object on stdout) and an
-/// exit code.
+/// Says what failed: a message on stderr, with json also an object on stdout. Returns the code.
+int report_failure(bool json, Exit code, const std::string& text);
+
+/// Exit::no_output, reported, if anything that went to stdout could not be written; else `code`.
+int checked_output(bool json, int code);
+
+/// Runs `command` and turns whatever it throws, and an output that could not be written, into a message and an exit
+/// code.
 int guarded(bool json, int (*command)(void* state), void* state);
 
 }  // namespace laconic::app

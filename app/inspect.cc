@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "codec/slice/slice.h"
 #include "command.h"
@@ -128,7 +127,7 @@ int run_inspect(const Session& session, const std::string& input) {
   LczReader in(input);
   const Summary summary = read_all(in, session.progress());
   if (session.json) {
-    fmt::print("{}\n", to_json(in, summary).dump(2));
+    print_json(to_json(in, summary));
   } else if (!session.quiet) {
     print_text(in, summary);
   }

@@ -4,11 +4,11 @@
 #include <fmt/core.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "core/error.h"
 #include "exit_code.h"
+#include "report/json.h"
 
 namespace laconic::app {
 namespace {
@@ -21,7 +21,7 @@ int check(const std::string& path, const Session& session) {
     throw Failure(e.code() == Code::io ? Exit::no_input : Exit::bad_data, e.what());
   }
   if (session.json) {
-    fmt::print("{}\n", nlohmann::json{{"policy", path}, {"rules", policy.rules.size()}}.dump());
+    print_json({{"policy", path}, {"rules", policy.rules.size()}});
   } else if (!session.quiet) {
     fmt::print("{}: {} rule{}, no mistakes\n", path, policy.rules.size(), policy.rules.size() == 1 ? "" : "s");
   }

@@ -8,12 +8,12 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "core/bound.h"
 #include "exit_code.h"
 #include "preload/policy.h"
+#include "report/json.h"
 #include "run/program.h"
 
 namespace laconic::app {
@@ -77,10 +77,7 @@ int run(const RunOptions& o, const Session& session) {
   const std::vector<std::string> words = with_exports(o, mpi.flavour);
   if (o.dry) {
     if (session.json) {
-      fmt::print(
-          "{}\n",
-          nlohmann::json{{"mpi", mpi.flavour}, {"because", mpi.because}, {"library", library}, {"command", words}}.dump(
-              2));
+      print_json({{"mpi", mpi.flavour}, {"because", mpi.because}, {"library", library}, {"command", words}});
     } else {
       fmt::print("MPI      {} ({})\nlibrary  {}\ncommand  {}\n", mpi.flavour, mpi.because, library,
                  fmt::join(words, " "));

@@ -11,6 +11,7 @@
 #include "bench/collective_report.h"
 #include "collective/plain_way.h"
 #include "exit_code.h"
+#include "report/json.h"
 #include "stack/run.h"
 #include "transport/mpi/mpi.h"
 
@@ -42,7 +43,7 @@ int bench(const Job& job, const laconic::app::CollectiveOptions& options, laconi
   const auto result = measure_collective(options, comm);
   if (transport.rank() == 0) {
     if (job.json) {
-      fmt::print("{}\n", to_json(result).dump(1));
+      laconic::app::print_json(to_json(result));
     } else if (!job.quiet) {
       fmt::print("{}", to_text(result));
     }

@@ -1,4 +1,4 @@
-// Numbers for JSON, which knows neither infinity nor NaN.
+// JSON of the command's reports.
 #pragma once
 
 #include <cmath>
@@ -6,8 +6,12 @@
 
 namespace laconic::app {
 
+/// JSON knows neither infinity nor NaN.
 inline nlohmann::json finite_or_null(double v) {
   return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(nullptr);
 }
+
+/// One object on stdout. What is not UTF-8, as a file's name may be, has U+FFFD in its place.
+void print_json(const nlohmann::json& j);
 
 }  // namespace laconic::app

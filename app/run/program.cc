@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -71,6 +72,13 @@ MpiOfProgram by_needs(const std::string& path) {
   return {};
 }
 
+/// Only what is called as MPIs call them: any other program must not be run to find out what it is.
+bool is_launcher(const std::string& word) {
+  const std::string name = fs::path(word).filename().string();
+  return std::ranges::any_of(std::array{"mpirun", "mpiexec", "orterun", "prterun", "prun"},
+                             [&](const char* known) { return name.starts_with(known); });
+}
+
 /// Whether MPI's own functions are among a program's: the name of one that only an MPI library defines, in the table of
 /// its symbols.
 bool has_own_mpi(const std::string& content) {
@@ -110,7 +118,8 @@ MpiOfProgram mpi_of(const std::vector<std::string>& command) {
   if (command.empty()) return {};
   // A launcher may be static, its program not.
   const bool launched = !unloadable.empty() && unloadable != executable_of(command[0]);
-  const std::string flavour = launched ? "" : flavour_of_version(output_of({command[0], "--version"}));
+  const bool ask = !launched && is_launcher(command[0]);
+  const std::string flavour = ask ? flavour_of_version(output_of({command[0], "--version"})) : "";
   if (!flavour.empty())
     return {flavour, fmt::format("no program in the command names its MPI; '{}' is that MPI's launcher", command[0])};
   if (!unloadable.empty()) throw statically("all libraries are linked into", unloadable);

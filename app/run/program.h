@@ -13,8 +13,9 @@ struct MpiOfProgram {
 };
 
 /// command: a launcher with its arguments, or a program alone. Looks at the files that the words name: what MPI library
-/// a program needs; else (Python, scripts) whose the launcher is, by its --version. Throws Failure(usage) for a program
-/// that MPI is linked into statically: nothing can be loaded before it.
+/// a program needs; else (Python, scripts) whose the launcher is, by its --version, if it is called mpirun, mpiexec,
+/// orterun, prterun or prun; nothing else is run. Throws Failure(usage) for a program that MPI is linked into
+/// statically: nothing can be loaded before it.
 MpiOfProgram mpi_of(const std::vector<std::string>& command);
 
 /// The flavour of a launcher that says this of its version; empty if it is none that is known.

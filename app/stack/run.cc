@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "report/json.h"
 #include "stack/pictures.h"
 #include "stack/report.h"
 
@@ -24,7 +25,7 @@ int run_stack_rank(const StackOptions& options, bool json, bool quiet, Transport
   if (json) {
     nlohmann::json j = to_json(result);
     j["pictures"] = pictures;
-    fmt::print("{}\n", j.dump(2));
+    print_json(j);
   } else if (!quiet) {
     fmt::print("{}", to_text(result));
     if (!pictures.empty()) fmt::print("pictures: {}\n", pictures.back());

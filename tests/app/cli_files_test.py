@@ -1,5 +1,6 @@
 """compress, decompress and inspect: round trips, every way to fail, and no half-written output."""
 
+import json
 import math
 import os
 import re
@@ -205,6 +206,38 @@ class Failures(CommandTest):
         report = self.json("compress", "absent.f32", code=3)
         self.assertEqual(report["exit"], 3)
         self.assertIn("absent.f32", report["error"])
+
+        for wrong in (["compress"], ["frobnicate"], ["compress", "x", "--nonsense"], ["stack", "-n", "x"], []):
+            report = self.json(*wrong, code=2)
+            self.assertEqual(report["exit"], 2)
+            self.assertTrue(all(word in report["error"] for word in wrong if word in ("frobnicate", "--nonsense")), report)
+
+    def test_file_names_of_any_bytes(self):
+        name = os.path.join(os.fsencode(self.folder), b"a\xff.f32")
+        with open(name, "wb") as f:
+            f.write(floats(wave(100)))
+        for command, to in ((b"compress", name), (b"inspect", name + b".lcz"), (b"compress", b"absent\xff")):
+            done = subprocess.run([cli_support.LACONIC, b"--json", command, to], cwd=self.folder, capture_output=True, timeout=60,
+                                  check=False)
+            self.assertIn("\ufffd", json.dumps(json.loads(done.stdout), ensure_ascii=False))
+            self.assertEqual(done.returncode, 3 if b"absent" in to else 0)
+
+    def test_stdout_that_cannot_be_written(self):
+        self.compressed()
+        for arguments in (["inspect", "x.lcz"], ["--json", "inspect", "x.lcz"], ["--help"], ["--json", "inspect", "absent"]):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([cli_support.LACONIC, *arguments], cwd=self.folder, stdout=full, stderr=subprocess.PIPE,
+                                      text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, 3 if "absent" in arguments else 5, arguments)
+            self.assertIn("absent" if "absent" in arguments else "No space left", done.stderr)
+
+    def test_programs_are_not_run_to_find_out_their_mpi(self):
+        self.write("job.sh", b"#!/bin/sh\ntouch ran\necho Open MPI\n")
+        os.chmod(self.path("job.sh"), 0o755)
+        for more in (["--dry-run"], []):
+            _, said = self.run_laconic("run", "--bound", "1e-3", *more, "--", "./job.sh", code=2)
+            self.assertIn("--mpi", said)
+        self.assertEqual(self.files(), ["job.sh"])
 
     def test_wrong_sizes(self):
         self.write("x.f32", floats(wave(100)) + b"abc")
