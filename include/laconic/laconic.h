@@ -304,11 +304,14 @@ int laconic_sendrecv(const void* sendbuf, size_t sendcount, laconic_dtype sendty
                      laconic_comm* comm, const laconic_options* options);
 
 /* Compression of one array, without communication. laconic_compress_capacity: most bytes that it can take (at most
- * 1.02 of the array's and 64); 0 for a dtype that is none. *written: bytes of the stream. */
+ * 1.02 of the array's and 64), whatever the options; 0 for a dtype that is none. *written: bytes of the stream. Of the
+ * options bound, threads and codec count; a codec that was not built, or that has no use for dtype or bound, is
+ * LACONIC_UNSUPPORTED. */
 size_t laconic_compress_capacity(size_t count, laconic_dtype dtype);
 int laconic_compress(const void* data, size_t count, laconic_dtype dtype, void* stream, size_t capacity,
                      size_t* written, const laconic_options* options);
-/* Validates the whole stream. */
+/* Looks at header, table and checksum: damage is seen. What somebody forged with the right checksum is
+ * LACONIC_CORRUPT when it is decompressed. */
 int laconic_inspect(const void* stream, size_t size, laconic_info* info);
 /* count and dtype must be the stream's own. threads: 0: LACONIC_THREADS, else 1. */
 int laconic_decompress(const void* stream, size_t size, void* data, size_t count, laconic_dtype dtype, int threads);

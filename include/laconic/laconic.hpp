@@ -359,7 +359,7 @@ class Comm {
   std::unique_ptr<laconic_comm, Free> raw_;
 };
 
-/// What a stream says of itself; validates all of it.
+/// What a stream says of itself; damaged streams throw, as laconic_inspect() finds them.
 inline laconic_info inspect(std::span<const std::byte> stream) {
   laconic_info info{};
   info.struct_size = sizeof info;

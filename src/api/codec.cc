@@ -1,4 +1,6 @@
 // laconic_compress and its kin: the frame behind the C interface.
+#include <algorithm>
+
 #include "api/arguments.h"
 #include "api/handle.h"
 #include "core/config.h"
@@ -23,10 +25,11 @@ frame::Bytes stream_from(const void* stream, std::size_t size) {
   return {static_cast<const std::uint8_t*>(stream), size};
 }
 
-Grid grid_for(ConstArray x, const Bound& bound) {
-  if (!is_float(x.dtype) || bound.kind == BoundKind::lossless) return make_grid(x.dtype, 0, 0);
-  const Range range = scan(x);
-  return make_grid(x.dtype, bound.absolute_for(range.width()), range.max_abs());
+/// Throws Error(unsupported) for a bound or dtype that the codec has no use for.
+Grid grid_of(const Codec& codec, ConstArray x, const Bound& bound) {
+  require_dtype(codec, x.dtype);
+  const bool needs_range = is_float(x.dtype) && bound.kind != BoundKind::lossless && bound.kind != BoundKind::ratio;
+  return grid_for(codec, x.dtype, bound, needs_range ? scan(x) : Range{});
 }
 
 }  // namespace
@@ -39,7 +42,11 @@ extern "C" {
 
 size_t laconic_compress_capacity(size_t count, laconic_dtype dtype) {
   const lac::DType d = lac::api::as_dtype(dtype);
-  return lac::is_valid(d) ? lac::frame::capacity(d, count) : 0;
+  if (!lac::is_valid(d)) return 0;
+  std::size_t most = 0;  // of any codec: options are not asked for here
+  for (const lac::Codec* const codec : lac::all_codecs())
+    if (codec->takes(d)) most = std::max(most, lac::frame::capacity(d, count, *codec));
+  return most;
 }
 
 int laconic_compress(const void* data, size_t count, laconic_dtype dtype, void* stream, size_t capacity,
@@ -50,8 +57,9 @@ int laconic_compress(const void* data, size_t count, laconic_dtype dtype, void* 
     lac::api::require(written != nullptr, "written is null");
     const lac::ConstArray x{data, count, lac::api::dtype_from(dtype)};
     const lac::Options o = lac::api::options_from(options, lac::api::options_from_environment());
-    *written = lac::frame::encode(x, lac::api::grid_for(x, o.bound), {static_cast<std::uint8_t*>(stream), capacity},
-                                  o.threads);
+    const lac::Codec& codec = *lac::find_codec(o.codec);
+    *written = lac::frame::encode(codec, x, lac::api::grid_of(codec, x, o.bound),
+                                  {static_cast<std::uint8_t*>(stream), capacity}, o.threads);
   });
 }
 

@@ -12,8 +12,8 @@ enum class BoundKind : std::uint8_t {
   lossless = 0,
   absolute = 1,  ///< |error| <= value
   relative = 2,  ///< |error| <= value * (max - min of the finite input values, over all ranks)
-  psnr = 3,      ///< peak signal to noise ratio of at least `value` dB, peak = range
-  ratio = 4,     ///< fixed ratio; the error is reported, not promised (no codec offers it yet)
+  psnr = 3,      ///< |error| <= sqrt(3) * range * 10^(-value / 20): spread evenly, a PSNR of `value` dB, peak = range
+  ratio = 4,     ///< fixed ratio, of zfp-rate alone; the error is reported, not promised
 };
 
 /// Whom the bound is promised to: each element of the result (default), or each operand as the papers state theirs.
@@ -33,8 +33,7 @@ struct Bound {
   [[nodiscard]] bool needs_range() const { return kind == BoundKind::relative || kind == BoundKind::psnr; }
 
   /// The absolute bound this stands for, given range = max - min of the finite values (0 where there are none). 0 means
-  /// lossless. Throws Error(unsupported) for `ratio`. PSNR: sqrt(3) * range * 10^(-dB/20), the uniform error of that
-  /// rms.
+  /// lossless. Throws Error(unsupported) for `ratio`.
   [[nodiscard]] double absolute_for(double range) const;
 
   friend bool operator==(const Bound&, const Bound&) = default;

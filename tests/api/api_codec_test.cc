@@ -13,6 +13,11 @@ std::vector<float> wave(std::size_t count) {
   return x;
 }
 
+void expect_error(int code, int want, const char* words) {
+  EXPECT_EQ(code, want) << laconic_last_error();
+  EXPECT_NE(std::string(laconic_last_error()).find(words), std::string::npos) << laconic_last_error();
+}
+
 TEST(ApiCodec, RoundTripWithinTheBoundSmallerThanBefore) {
   const auto x = wave(10000);
   const auto stream = laconic::compress<float>(x, {.bound = "1e-3"});
@@ -36,14 +41,47 @@ TEST(ApiCodec, RelativeBoundsKnowTheRangeAndIntegersAreExact) {
   EXPECT_EQ(laconic::decompress<float>(laconic::compress<float>(x, {.bound = "lossless"})), x);
 }
 
+TEST(ApiCodec, EncodesWithTheCodecThatIsAskedFor) {
+  constexpr std::size_t codec_at = 6;  // docs/format.md
+  const auto x = wave(5000);
+  std::vector<unsigned char> out(laconic_compress_capacity(x.size(), LACONIC_F32));
+  std::vector<float> y(x.size());
+  laconic_options o = LACONIC_OPTIONS_INIT;
+  for (int codec = LACONIC_SLICE; codec <= LACONIC_ZSTD; ++codec) {
+    o.codec = static_cast<laconic_codec>(codec);
+    o.bound = codec == LACONIC_ZFP_RATE ? "4x" : "1e-3";
+    std::size_t written = 0;
+    const int said = laconic_compress(x.data(), x.size(), LACONIC_F32, out.data(), out.size(), &written, &o);
+    if (said == LACONIC_UNSUPPORTED && codec >= LACONIC_ZFP) continue;  // not built in
+    ASSERT_EQ(said, LACONIC_OK) << codec << laconic_last_error();
+    EXPECT_EQ(out[codec_at], codec);
+    ASSERT_EQ(laconic_decompress(out.data(), written, y.data(), y.size(), LACONIC_F32, 1), LACONIC_OK);
+    if (codec == LACONIC_ZFP_RATE) continue;
+    for (std::size_t i = 0; i < x.size(); ++i) ASSERT_LE(std::abs(x[i] - y[i]), 1e-3F) << codec;
+    if (codec >= LACONIC_LZ4) {
+      EXPECT_EQ(x, y);
+    }
+  }
+}
+
+TEST(ApiCodec, WhatACodecHasNoUseForIsUnsupported) {
+  const std::vector<std::int32_t> numbers{1, 2, 3};
+  const auto x = wave(100);
+  std::vector<unsigned char> out(laconic_compress_capacity(100, LACONIC_F64));
+  std::size_t written = 0;
+  laconic_options o = LACONIC_OPTIONS_INIT;
+  o.bound = "1e-3";
+  o.codec = LACONIC_SZX;
+  expect_error(laconic_compress(numbers.data(), 3, LACONIC_I32, out.data(), out.size(), &written, &o),
+               LACONIC_UNSUPPORTED, "szx");
+  o.bound = "10x";
+  expect_error(laconic_compress(x.data(), 100, LACONIC_F32, out.data(), out.size(), &written, &o), LACONIC_UNSUPPORTED,
+               "zfp-rate");
+}
+
 TEST(ApiCodec, NothingIsAStreamToo) {
   const auto stream = laconic::compress<double>({}, {.bound = "1e-3"});
   EXPECT_TRUE(laconic::decompress<double>(stream).empty());
-}
-
-void expect_error(int code, int want, const char* words) {
-  EXPECT_EQ(code, want) << laconic_last_error();
-  EXPECT_NE(std::string(laconic_last_error()).find(words), std::string::npos) << laconic_last_error();
 }
 
 TEST(ApiCodec, ErrorsSayWhichArgument) {
