@@ -113,7 +113,9 @@ bool PlainWay::offered() const {
 
 const Report* PlainWay::at_once() {
   if (!plain_.known || mode_ == Mode::compressed) return nullptr;
-  if (mode_ == Mode::automatic && !history_->at_once()) return nullptr;
+  const bool unasked =
+      mode_ == Mode::automatic ? history_->at_once() : comm_.routing().plain_wanted_by_all(call_.proposal().collective);
+  if (!unasked) return nullptr;
   if (call_.proposal().refused) throw Error(*call_.proposal().refused);
   if (mode_ == Mode::automatic) call_.report().result_bound = history_->result_bound;
   const Proposal& p = call_.proposal();
@@ -126,6 +128,7 @@ const Report* PlainWay::at_once() {
 
 void PlainWay::propose(ConstArray operand) {
   Proposal& p = call_.proposal();
+  if (mode_ == Mode::plain && plain_.known) p.verify = false;  // the library's own result, as of the next ones
   repeats_ = mode_ == Mode::automatic && history_ != nullptr && history_->repeats();
   if (repeats_) return;
   if (history_ != nullptr) {
@@ -210,7 +213,10 @@ bool PlainWay::learn_size(const Agreement& agreed) {
 const Report* PlainWay::if_cheaper(const Agreement& agreed) {
   if (mode_ == Mode::compressed) return nullptr;
   if (agreed.far || (!plain_.known && !learn_size(agreed))) return nullptr;
-  if (mode_ == Mode::plain) return &run();
+  if (mode_ == Mode::plain) {
+    comm_.routing().plain_wanted_by_all(call_.proposal().collective) = true;
+    return &run();
+  }
   if (repeats_) {
     call_.repeat_schedule(history_->repeat());
     return nullptr;

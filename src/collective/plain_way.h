@@ -72,8 +72,9 @@ class PlainWay {
     prepare();
   }
 
-  /// The whole call, where it is known without asking the others that it goes plainly: nothing is exchanged then, and
-  /// what holds when ranks disagree is what holds for the plain library. If this rank cannot take part, that is thrown.
+  /// The whole call, where it is known without asking the others that it goes plainly (in mode plain from the second of
+  /// a collective on): nothing is exchanged then, and what holds when ranks disagree is what holds for the plain
+  /// library. If this rank cannot take part, that is thrown.
   [[nodiscard]] const Report* at_once();
 
   /// Into the proposal: what the others must know to decide. `operand` (may be empty) has been looked through.

@@ -131,6 +131,9 @@ class Routing {
   /// The history of this kind. Kinds beyond a few thousand make all be forgotten.
   History& of(const CallKind& kind);
   [[nodiscard]] Shortcuts& shortcuts() { return shortcuts_; }
+  /// Whether all ranks have once agreed to make this collective plainly whatever it costs (Mode::plain): the next need
+  /// no exchange. Before, one that wants otherwise would wait for the others for ever.
+  [[nodiscard]] bool& plain_wanted_by_all(Collective c) { return plain_wanted_by_all_[c]; }
 
  private:
   std::optional<Link> link_;
@@ -138,6 +141,7 @@ class Routing {
   std::map<CallKind, History> histories_;
   std::pair<const CallKind, History>* last_ = nullptr;  ///< most calls are like the one before
   Shortcuts shortcuts_;                                 ///< into histories_
+  std::map<Collective, bool> plain_wanted_by_all_;
 };
 
 /// Seconds that the plain library's own call would have taken by the model, for a call that was made: it would have

@@ -97,6 +97,29 @@ TEST_F(PlainMpi, Allreduce) {
   }
 }
 
+TEST_F(PlainMpi, WhoWantsItPlainAloneIsToldSoAndNobodyWaitsForEver) {
+  if (n == 1) return;
+  const auto x = operand(1003, me);
+  std::vector<double> got(1003);
+  for (const Mode others : {Mode::compressed, Mode::automatic}) {
+    const Options mine = with("1e-3", me == 1 ? Mode::plain : others);
+    const auto refused = [&](auto&& call) {
+      try {
+        call();
+        ADD_FAILURE() << "nobody noticed";
+      } catch (const Error& e) {
+        EXPECT_EQ(e.code(), Code::mismatch);
+        EXPECT_NE(std::string(e.what()).find("mode"), std::string::npos) << e.what();
+      }
+    };
+    refused([&] { allreduce(view(x), view(got), Op::sum, comm, mine); });
+    refused([&] { bcast(view(got), 0, comm, mine); });
+    refused([&] { scan(view(x), view(got), Op::sum, comm, mine); });
+  }
+  expect_plain(allreduce(view(x), view(got), Op::sum, comm, plainly));
+  EXPECT_EQ(got, sum(1003));
+}
+
 TEST_F(PlainMpi, Integers) {
   std::vector<std::int64_t> x(1003, 1 + static_cast<std::int64_t>(me)), got(1003);
   expect_plain(allreduce(view(std::as_const(x)), view(got), Op::sum, comm, with("lossless", Mode::plain)));
