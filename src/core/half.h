@@ -10,9 +10,14 @@ namespace laconic {
 
 constexpr float f32_of_bf16(std::uint16_t h) { return std::bit_cast<float>(static_cast<std::uint32_t>(h) << 16); }
 
+/// Of a NaN alone.
+constexpr std::uint16_t bf16_of_nan(float x) {
+  return static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(x) >> 16) | 0x40U);
+}
+
 constexpr std::uint16_t bf16_of_f32(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
-  if ((bits & 0x7fffffffU) > 0x7f800000U) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
+  if ((bits & 0x7fffffffU) > 0x7f800000U) return bf16_of_nan(x);
   // Half of the last kept place, one less when that place is even: the carry into it is the rounding.
   return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
 }
@@ -28,11 +33,17 @@ constexpr float f32_of_f16(std::uint16_t h) {
   return sign != 0 ? -magnitude : magnitude;
 }
 
+/// Of a NaN alone.
+constexpr std::uint16_t f16_of_nan(float x) {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  return static_cast<std::uint16_t>(((bits >> 16) & 0x8000U) | 0x7e00U | ((bits >> 13) & 0x3ffU));
+}
+
 constexpr std::uint16_t f16_of_f32(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000U);
   const std::uint32_t magnitude = bits & 0x7fffffffU;
-  if (magnitude > 0x7f800000U) return static_cast<std::uint16_t>(sign | 0x7e00U | ((magnitude >> 13) & 0x3ffU));
+  if (magnitude > 0x7f800000U) return f16_of_nan(x);
   if (magnitude >= 0x477ff000U) return static_cast<std::uint16_t>(sign | 0x7c00U);  // 65520 and more
   if (magnitude >= 0x38800000U) {                                                   // 2^-14 and more: normal
     const std::uint32_t rounded = magnitude + 0xfffU + ((magnitude >> 13) & 1U);

@@ -40,9 +40,11 @@ struct F16 {
   }
   LACONIC_GPU_FN static Bits bits(Real v) {
 #if defined(__CUDA_ARCH__)
-    if (v == v) return __half_as_ushort(__float2half_rn(v));
+    // The instruction does not keep a NaN's payload.
+    return v == v ? __half_as_ushort(__float2half_rn(v)) : f16_of_nan(v);
+#else
+    return f16_of_f32(v);
 #endif
-    return f16_of_f32(v);  // keeps a NaN's payload, which the instruction does not
   }
 };
 struct BF16 {
@@ -51,9 +53,10 @@ struct BF16 {
   LACONIC_GPU_FN static Real real(Bits b) { return f32_of_bf16(b); }
   LACONIC_GPU_FN static Bits bits(Real v) {
 #if defined(__CUDA_ARCH__)
-    if (v == v) return __bfloat16_as_ushort(__float2bfloat16_rn(v));
-#endif
+    return v == v ? __bfloat16_as_ushort(__float2bfloat16_rn(v)) : bf16_of_nan(v);
+#else
     return bf16_of_f32(v);
+#endif
   }
 };
 
