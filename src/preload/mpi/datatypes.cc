@@ -75,23 +75,54 @@ void add_named() {
 #endif
 }
 
-/// How a type was made.
+/// How many arguments of each kind a type was made with.
+struct Envelope {
+  MPI_Count ints = 0, addresses = 0, counts = 0, types = 0;  ///< counts: of MPI-4's constructors for large ones
+  int combiner = MPI_COMBINER_NAMED;
+};
+
+/// MPI ends a program that asks for a type of large counts by the function for others.
+Envelope envelope_of(MPI_Datatype type) {
+  Envelope e;
+#if MPI_VERSION >= 4
+  PMPI_Type_get_envelope_c(type, &e.ints, &e.addresses, &e.counts, &e.types, &e.combiner);
+#else
+  int ints = 0, addresses = 0, types = 0;
+  PMPI_Type_get_envelope(type, &ints, &addresses, &types, &e.combiner);
+  e.ints = ints;
+  e.addresses = addresses;
+  e.types = types;
+#endif
+  return e;
+}
+
+/// How a type was made, by whichever function: as the one without large counts would have it.
 struct Recipe {
   int combiner = MPI_COMBINER_NAMED;
-  std::vector<int> numbers;
-  std::vector<MPI_Aint> addresses;
+  std::vector<MPI_Count> numbers;
+  std::vector<MPI_Count> addresses;
   std::vector<MPI_Datatype> types;  ///< to be released by release()
 };
 
 Recipe recipe_of(MPI_Datatype type) {
-  Recipe r;
-  int numbers = 0, addresses = 0, types = 0;
-  PMPI_Type_get_envelope(type, &numbers, &addresses, &types, &r.combiner);
-  r.numbers.resize(static_cast<std::size_t>(numbers));
-  r.addresses.resize(static_cast<std::size_t>(addresses));
-  r.types.resize(static_cast<std::size_t>(types), MPI_DATATYPE_NULL);
-  PMPI_Type_get_contents(type, numbers, addresses, types, r.numbers.data(), r.addresses.data(), r.types.data());
-  return r;
+  const Envelope e = envelope_of(type);
+  std::vector<int> ints(static_cast<std::size_t>(e.ints));
+  std::vector<MPI_Aint> addresses(static_cast<std::size_t>(e.addresses));
+  std::vector<MPI_Count> counts(static_cast<std::size_t>(e.counts));
+  std::vector<MPI_Datatype> types(static_cast<std::size_t>(e.types), MPI_DATATYPE_NULL);
+#if MPI_VERSION >= 4
+  PMPI_Type_get_contents_c(type, e.ints, e.addresses, e.counts, e.types, ints.data(), addresses.data(), counts.data(),
+                           types.data());
+#else
+  PMPI_Type_get_contents(type, static_cast<int>(e.ints), static_cast<int>(e.addresses), static_cast<int>(e.types),
+                         ints.data(), addresses.data(), types.data());
+#endif
+  if (e.counts == 0) return {e.combiner, {ints.begin(), ints.end()}, {addresses.begin(), addresses.end()}, types};
+  // What the others have as ints comes first among large counts, then what they have as addresses.
+  std::ptrdiff_t split = e.counts;
+  if (e.combiner == MPI_COMBINER_RESIZED) split = 0;
+  if (e.combiner == MPI_COMBINER_HVECTOR) split = 2;
+  return {e.combiner, {counts.begin(), counts.begin() + split}, {counts.begin() + split, counts.end()}, types};
 }
 
 void release(Recipe& r) {
@@ -101,7 +132,7 @@ void release(Recipe& r) {
 }
 
 /// Elements of the i-th part of a struct; others have one part.
-int part_count(const Recipe& r, std::size_t i) {
+MPI_Count part_count(const Recipe& r, std::size_t i) {
   return r.combiner == MPI_COMBINER_STRUCT && i + 1 < r.numbers.size() ? r.numbers[i + 1] : 1;
 }
 
@@ -158,13 +189,12 @@ TypeInfo examine_f90(int combiner, MPI_Count bytes) {
 TypeInfo examine(MPI_Datatype type) {
   const auto known = std::find_if(named.begin(), named.end(), [&](const Named& n) { return n.type == type; });
   if (known != named.end()) return known->info;
-  int numbers = 0, addresses = 0, types = 0, combiner = 0;
-  PMPI_Type_get_envelope(type, &numbers, &addresses, &types, &combiner);
-  if (combiner == MPI_COMBINER_NAMED) return {};
+  const Envelope made = envelope_of(type);
+  if (made.combiner == MPI_COMBINER_NAMED) return {};
   MPI_Count bytes = 0, lower = 0, extent = 0;
   PMPI_Type_size_x(type, &bytes);
   PMPI_Type_get_extent_x(type, &lower, &extent);
-  TypeInfo info = types == 0 ? examine_f90(combiner, bytes) : examine_parts(type);
+  TypeInfo info = made.types == 0 ? examine_f90(made.combiner, bytes) : examine_parts(type);
   if (!info.base || bytes <= 0) return {};
   info.bytes = static_cast<std::size_t>(bytes);
   info.numbers = info.bytes / size_of(*info.base);
@@ -231,11 +261,7 @@ const TypeInfo& info_of(MPI_Datatype type) {
   if (type == MPI_DATATYPE_NULL) return unusable;
   const auto known = std::find_if(named.begin(), named.end(), [&](const Named& n) { return n.type == type; });
   if (known != named.end()) return known->info;
-  if (!is_derived(type)) {
-    int numbers = 0, addresses = 0, types = 0, combiner = 0;
-    PMPI_Type_get_envelope(type, &numbers, &addresses, &types, &combiner);
-    if (combiner == MPI_COMBINER_NAMED) return nothing;
-  }
+  if (envelope_of(type).combiner == MPI_COMBINER_NAMED) return nothing;
   void* kept = nullptr;
   int found = 0;
   PMPI_Type_get_attr(type, keyval, static_cast<void*>(&kept), &found);
@@ -253,9 +279,9 @@ const TypeInfo& info_of(MPI_Datatype type) {
 
 bool is_derived(MPI_Datatype type) {
   if (type == MPI_DATATYPE_NULL) return false;
-  int numbers = 0, addresses = 0, types = 0, combiner = 0;
-  PMPI_Type_get_envelope(type, &numbers, &addresses, &types, &combiner);
-  return combiner != MPI_COMBINER_NAMED && types != 0;  // those without parts: MPI_Type_create_f90_real and its like
+  const Envelope made = envelope_of(type);
+  return made.combiner != MPI_COMBINER_NAMED &&
+         made.types != 0;  // those without parts: MPI_Type_create_f90_real and its like
 }
 
 std::optional<Op> op_of(MPI_Op op) {
