@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
-#include <sstream>
+#include <string>
 
 #include "core/error.h"
 
@@ -37,6 +37,12 @@ bool matches_pattern(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
+void Rule::require_use_for(const Bound& given) const {
+  const Codec& chosen = *find_codec(codec);
+  for (const DType d : dtypes) require_dtype(chosen, d);
+  static_cast<void>(grid_for(chosen, dtypes.empty() ? DType::f32 : dtypes.front(), given, Range{}));
+}
+
 bool Rule::matches(const Situation& s) const {
   return s.bytes >= min_bytes && s.bytes <= max_bytes && s.ranks >= min_ranks && s.ranks <= max_ranks &&
          contains_or_any(collectives, s.collective) && contains_or_any(dtypes, s.dtype) && contains_or_any(ops, s.op) &&
@@ -69,18 +75,31 @@ bool Policy::asks_for_labels() const {
 }
 
 Policy load_policy(const std::string& path) {
+  constexpr std::size_t longest = std::size_t{1} << 20;  // what goes on for ever is no policy
   std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  if (!in || !text) throw Error(Code::io, "the policy '" + path + "' cannot be read");
-  return parse_policy(text.str(), path);
+  std::string text(longest + 1, '\0');
+  if (in) in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!in.eof()) {
+    throw Error(Code::io,
+                "the policy '" + path + "' " + (in.is_open() && in.good() ? "is longer than 1 MiB" : "cannot be read"));
+  }
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  return parse_policy(text, path);
 }
 
 Policy policy_of(const Config& config) {
   Policy policy;
   if (!config.policy.empty()) policy = load_policy(config.policy);
   policy.rules.emplace_back();
-  for (Rule& r : policy.rules) r.mode = r.mode.value_or(config.mode);
+  for (Rule& r : policy.rules) {
+    r.mode = r.mode.value_or(config.mode);
+    try {
+      r.require_use_for(options_under(r, config).bound);
+    } catch (const Error& e) {
+      const char* const whose = config.bound ? "LACONIC_BOUND: " : "a rule without bound: ";
+      throw Error(e.code(), (r.bound ? "" : whose) + std::string(e.what()));
+    }
+  }
   return policy;
 }
 

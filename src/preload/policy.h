@@ -14,7 +14,7 @@
 //   label = "solver*"                      # of the call site: the calling function's name, or "program+0x1a2b" where
 //                                          # the file has no names; or what laconic_label() said
 //   bound = "1e-3rel"                      # or "lossless"; without it LACONIC_BOUND holds, else lossless
-//   codec = "slice"
+//   codec = "slice"                        # with another one only calls of types that it takes match
 //   mode = "auto"                          # auto, compressed, plain (counted and reported, not compressed), off
 #pragma once
 
@@ -68,6 +68,8 @@ struct Rule {
   std::optional<Mode> mode;
 
   [[nodiscard]] bool matches(const Situation& s) const;
+  /// Throws Error(unsupported) where the codec has no use for a type that the rule names, or for this bound.
+  void require_use_for(const Bound& given) const;
   /// Calls with smaller arrays are left alone though the rule matches them.
   [[nodiscard]] std::uint64_t least_bytes() const;
 };
@@ -88,11 +90,12 @@ struct Policy {
 /// Throws Error(invalid_argument) whose text begins with "name:line:column: ". `name` is only for such texts.
 Policy parse_policy(std::string_view toml, const std::string& name);
 
-/// The same from a file. Throws Error(io) if it cannot be read.
+/// The same from a file. Throws Error(io) if it cannot be read, or is longer than any policy.
 Policy load_policy(const std::string& path);
 
 /// The file that LACONIC_POLICY names (Error(io) if it cannot be read), followed by the rule that everything else is
-/// under: served within LACONIC_BOUND, losslessly where there is none. Rules without a mode get that of `config`.
+/// under: served within LACONIC_BOUND, losslessly where there is none. Rules without a mode get that of `config`; those
+/// without a bound must have a use for that of `config`: Error(unsupported).
 Policy policy_of(const Config& config);
 
 /// How a call under this rule is made. What the rule leaves open is as `config` has it.

@@ -22,16 +22,36 @@ static MPI_Datatype type_of(int kind) {
   const MPI_Count sizes[2] = {300, 60}, inner[2] = {100, 60}, starts[2] = {50, 0};
   const MPI_Datatype floats[2] = {MPI_FLOAT, MPI_FLOAT};
   switch (kind) {
-    case 0: MPI_Type_contiguous_c(N, MPI_FLOAT, &t); break;
-    case 1: MPI_Type_vector_c(N, 1, 3, MPI_FLOAT, &t); break;
-    case 2: MPI_Type_vector_c(N / 4, 4, 4, MPI_FLOAT, &t); break; /* dense */
-    case 3: MPI_Type_create_hvector_c(N / 2, 2, 12, MPI_FLOAT, &t); break;
-    case 4: MPI_Type_create_hvector_c(N / 2, 2, 8, MPI_FLOAT, &t); break; /* dense */
-    case 5: MPI_Type_indexed_c(2, lengths, places, MPI_FLOAT, &t); break;
-    case 6: MPI_Type_create_hindexed_c(2, lengths, bytes, MPI_FLOAT, &t); break;
-    case 7: MPI_Type_create_indexed_block_c(2, N / 2, places, MPI_FLOAT, &t); break;
-    case 8: MPI_Type_create_struct_c(2, lengths, bytes, floats, &t); break;
-    case 9: MPI_Type_create_subarray_c(2, sizes, inner, starts, MPI_ORDER_C, MPI_FLOAT, &t); break;
+    case 0:
+      MPI_Type_contiguous_c(N, MPI_FLOAT, &t);
+      break;
+    case 1:
+      MPI_Type_vector_c(N, 1, 3, MPI_FLOAT, &t);
+      break;
+    case 2:
+      MPI_Type_vector_c(N / 4, 4, 4, MPI_FLOAT, &t);
+      break; /* dense */
+    case 3:
+      MPI_Type_create_hvector_c(N / 2, 2, 12, MPI_FLOAT, &t);
+      break;
+    case 4:
+      MPI_Type_create_hvector_c(N / 2, 2, 8, MPI_FLOAT, &t);
+      break; /* dense */
+    case 5:
+      MPI_Type_indexed_c(2, lengths, places, MPI_FLOAT, &t);
+      break;
+    case 6:
+      MPI_Type_create_hindexed_c(2, lengths, bytes, MPI_FLOAT, &t);
+      break;
+    case 7:
+      MPI_Type_create_indexed_block_c(2, N / 2, places, MPI_FLOAT, &t);
+      break;
+    case 8:
+      MPI_Type_create_struct_c(2, lengths, bytes, floats, &t);
+      break;
+    case 9:
+      MPI_Type_create_subarray_c(2, sizes, inner, starts, MPI_ORDER_C, MPI_FLOAT, &t);
+      break;
     default: /* a large one within one that is not */
       MPI_Type_vector_c(N / 4, 1, 2, MPI_FLOAT, &part);
       MPI_Type_create_resized_c(part, 0, 4 * N, &t);
@@ -49,8 +69,8 @@ static void expect(const char* doing, int kind, int i, double got, double want, 
   fprintf(stderr, "rank %d: %s of type %d: element %d is %.9g, not %.9g\n", rank, doing, kind, i, got, want);
 }
 
-/* What rank 0 has under the type reaches the others' same places, and nothing else changes; then, dense, rank 0 gets what
- * the last rank has there. */
+/* What rank 0 has under the type reaches the others' same places, and nothing else changes; then, dense, rank 0 gets
+ * what the last rank has there. */
 static void pass(int kind, int last, double tolerance) {
   MPI_Datatype t = type_of(kind);
   MPI_Count bytes;

@@ -120,9 +120,20 @@ TEST(Policy, MistakesNameTheLine) {
             "p.toml:2:8: mode: 'sometimes' is none of auto, compressed, plain, off");
   EXPECT_EQ(complaint("[[rule]]\ncodec = \"gzip\"\n").substr(0, 19), "p.toml:2:9: codec: ");
   EXPECT_EQ(complaint("[[rule]]\ndatatype = []\n").substr(0, 40), "p.toml:2:12: datatype is an empty list: ");
+  EXPECT_EQ(complaint("[[rule]]\ncodec = \"szx\"\ndatatype = \"i32\"\nbound = \"1\"\n").substr(0, 18),
+            "p.toml:1:1: codec:");
+  EXPECT_EQ(complaint("[[rule]]\nbound = \"10x\"\n").substr(0, 24), "p.toml:1:1: bound: slice");
+  EXPECT_EQ(complaint("[[rule]]\ncodec = \"szx\"\nbound = \"10x\"\n").substr(0, 22), "p.toml:1:1: bound: szx");
   EXPECT_EQ(complaint("[[rules]]\n").substr(0, 31), "p.toml:1:3: 'rules' is not know");
   EXPECT_EQ(complaint("[[rule]\n").substr(0, 9), "p.toml:1:");
   EXPECT_EQ(complaint("rule = 1\n").substr(0, 12), "p.toml:1:1: ");
+}
+
+TEST(Policy, ARuleLeavesAloneWhatItsCodecDoesNotTake) {
+  const Policy p = parse_policy("[[rule]]\ncodec = 'szx'\nbound = '1e-3'\n[[rule]]\n", "p.toml");
+  EXPECT_EQ(p.match({.dtype = DType::f64, .bytes = 1 << 20, .ranks = 2}), &p.rules[0]);
+  EXPECT_EQ(p.match({.dtype = DType::i32, .bytes = 1 << 20, .ranks = 2}), &p.rules[1]);
+  EXPECT_EQ(p.match({.dtype = DType::bf16, .bytes = 1 << 20, .ranks = 2}), &p.rules[1]);
 }
 
 TEST(Policy, NothingTinyIsServedUnlessThatIsAskedForOutright) {
@@ -162,8 +173,13 @@ TEST(Policy, TheEnvironmentStandsBehindTheRules) {
   EXPECT_EQ(options_under(own, config).bound.kind, BoundKind::lossless);
   EXPECT_EQ(options_under(own, config).mode, Mode::plain);
   EXPECT_EQ(options_under(Rule{}, Config{}).bound.kind, BoundKind::lossless);  // nothing is lossy by accident
+  config.bound = Bound::parse("10x");                                          // which slice cannot keep
+  EXPECT_THROW(policy_of(config), Error);
+  config.bound.reset();
   config.policy = "/nowhere/policy.toml";
   EXPECT_THROW(policy_of(config), Error);
+  for (const char* nothing : {"/dev/zero", "/"}) EXPECT_THROW(load_policy(nothing), Error) << nothing;
+  EXPECT_TRUE(load_policy("/dev/null").rules.empty());
 }
 
 }  // namespace
