@@ -87,9 +87,9 @@ Grid choose_grid(const ArrayReader& in, const CompressOptions& options, const Co
   return grid_for(codec, dtype, bound, range);
 }
 
-/// Encodes, times and (with --verify) decodes one segment; appends its frame to out.
-void compress_segment(ConstArray x, Extents extents, const CompressOptions& options, Outcome& outcome,
-                      std::vector<std::uint8_t>& frame, std::vector<std::uint8_t>& decoded, OutputFile& out) {
+/// Encodes, times and (with --verify) decodes one segment. Returns its frame's bytes.
+std::size_t compress_segment(ConstArray x, Extents extents, const CompressOptions& options, Outcome& outcome,
+                             std::vector<std::uint8_t>& frame, std::vector<std::uint8_t>& decoded) {
   auto start = Clock::now();
   const std::size_t bytes = frame::encode(*outcome.codec, x, outcome.grid, frame, options.threads, extents);
   outcome.encode_seconds += seconds_since(start);
@@ -106,7 +106,7 @@ void compress_segment(ConstArray x, Extents extents, const CompressOptions& opti
                     fmt::format("verification failed: {} of {} values are outside the bound {:g}; nothing was written",
                                 outcome.quality.violations, x.count, outcome.grid.bound));
   }
-  out.write(std::span(frame).first(bytes));
+  return bytes;
 }
 
 Outcome compress_file(const ArrayReader& in, const CompressOptions& options, bool show_progress) {
@@ -123,13 +123,20 @@ Outcome compress_file(const ArrayReader& in, const CompressOptions& options, boo
   outcome.grid = choose_grid(in, options, *outcome.codec, outcome.bound, buffer, progress);
   std::vector<std::uint8_t> frame(frame::capacity(dtype, largest / size_of(dtype), *outcome.codec));
   std::vector<std::uint8_t> decoded(options.verify ? largest + 4096 : 0);
-  out.write(make_lcz_header(in.shape(), in.kind()));
+  const std::vector<std::uint8_t> header = make_lcz_header(in.shape(), in.kind());
+  LczSeal seal;
+  seal.add_header(header);
+  out.write(header);
   for_each_segment(in.count(), dtype, [&](std::uint64_t first, std::size_t n) {
     const MutArray piece{buffer.data(), n, dtype};
     in.read(first, piece);
-    compress_segment(piece, extents_of(in.shape().dims), options, outcome, frame, decoded, out);
+    const auto made =
+        std::span(frame).first(compress_segment(piece, extents_of(in.shape().dims), options, outcome, frame, decoded));
+    seal.add_frame(made);
+    out.write(made);
     progress.advance(n);
   });
+  out.write(seal.bytes());
   out.commit();
   outcome.file_bytes = out.written();
   return outcome;

@@ -7,6 +7,7 @@
 
 #include "arguments.h"
 #include "command.h"
+#include "core/error.h"
 #include "exit_code.h"
 #include "frame/frame.h"
 #include "io/lcz.h"
@@ -68,7 +69,11 @@ int run_decompress(const Session& session, DecompressOptions& options) {
   frame::Header header;
   double bound = 0;
   while (in.next(frame, header)) {
-    write_frame(frame, header, options.threads, values, out);
+    try {
+      write_frame(frame, header, options.threads, values, out);
+    } catch (const Error& e) {
+      in.corrupt_frame(e.what());
+    }
     bound = std::max(bound, header.grid.bound);
     progress.advance(header.count);
   }

@@ -7,11 +7,12 @@
 
 #include "core/error.h"
 #include "exit_code.h"
+#include "frame/layout.h"
 
 namespace laconic::app {
 namespace {
 
-constexpr std::array<std::uint8_t, 4> lcz_magic = {'L', 'C', 'Z', 1};
+constexpr std::array<std::uint8_t, 4> lcz_magic = {'L', 'C', 'Z', 2};
 constexpr std::size_t fixed_bytes = 8;
 constexpr std::size_t tail_bytes = 8;
 
@@ -48,6 +49,23 @@ std::vector<std::uint8_t> make_lcz_header(const Shape& shape, FileKind original)
   return out;
 }
 
+void LczSeal::add_header(std::span<const std::uint8_t> header) {
+  const auto crc = header.last(tail_bytes).first(4);
+  checksums_.insert(checksums_.end(), crc.begin(), crc.end());
+}
+
+void LczSeal::add_frame(std::span<const std::uint8_t> frame) {
+  const auto crc = frame.subspan(frame::at_crc, 4);
+  checksums_.insert(checksums_.end(), crc.begin(), crc.end());
+}
+
+std::vector<std::uint8_t> LczSeal::bytes() const {
+  std::vector<std::uint8_t> out;
+  put(out, crc32c(checksums_), 4);
+  put(out, 0, 4);
+  return out;
+}
+
 LczReader::LczReader(const std::string& path) : file_(path) { read_header(); }
 
 void LczReader::corrupt(const std::string& why) const {
@@ -60,7 +78,8 @@ void LczReader::read_header() {
   if (std::memcmp(head.data(), lcz_magic.data(), lcz_magic.size() - 1) != 0)
     throw Failure(Exit::bad_data, fmt::format("'{}' is no .lcz file", path()));
   if (head[3] != lcz_magic[3])
-    throw Failure(Exit::bad_data, fmt::format("'{}' has version {}; this command reads version 1", path(), head[3]));
+    throw Failure(Exit::bad_data,
+                  fmt::format("'{}' has version {}; this command reads version {}", path(), head[3], lcz_magic[3]));
   const std::size_t extents = get(head, 6, 2);
   if (extents > max_dims) corrupt(fmt::format("{} extents", extents));
   const std::size_t checked = fixed_bytes + 8 * extents;
@@ -74,11 +93,24 @@ void LczReader::read_header() {
   for (std::size_t i = 0; i < extents; ++i) shape_.dims.push_back(get(head, fixed_bytes + 8 * i, 8));
   count_ = count_of(shape_, path());
   at_ = head.size();
+  seal_.add_header(head);
 }
+
+void LczReader::check_end() {
+  const std::vector<std::uint8_t> want = seal_.bytes();
+  const std::uint64_t left = file_.size() - at_;
+  if (left < want.size()) corrupt("it ends before its last checksum");
+  if (left > want.size()) corrupt(fmt::format("{} bytes follow its end", left - want.size()));
+  std::vector<std::uint8_t> found(want.size());
+  file_.read_at(at_, found);
+  if (found != want) corrupt("its frames are not those of this array, or not in their places");
+}
+
+void LczReader::corrupt_frame(const std::string& why) const { corrupt(fmt::format("frame {}: {}", frames_ - 1, why)); }
 
 bool LczReader::next(std::vector<std::uint8_t>& frame, frame::Header& header) {
   if (seen_ == count_ && frames_ > 0) {
-    if (at_ != file_.size()) corrupt(fmt::format("{} bytes follow the last frame", file_.size() - at_));
+    check_end();
     return false;
   }
   const std::uint64_t left = file_.size() - at_;
@@ -96,6 +128,7 @@ bool LczReader::next(std::vector<std::uint8_t>& frame, frame::Header& header) {
   } catch (const Error& e) {
     corrupt(fmt::format("frame {} at byte {}: {}", frames_, at_, e.what()));
   }
+  seal_.add_frame(frame);
   at_ += header.frame_bytes;
   seen_ += header.count;
   ++frames_;

@@ -1,7 +1,7 @@
 // The .lcz file: a small header that says what the array was, then frames one after another.
 //
 //   offset    size
-//   0         4         "LCZ\1" (the last byte is the version)
+//   0         4         "LCZ\2" (the last byte is the version)
 //   4         1         dtype, numbered as laconic::DType
 //   5         1         kind of the original file: 0 raw, 1 .npy
 //   6         2         number of extents n, at most 64
@@ -9,11 +9,15 @@
 //   8 + 8 n   4         CRC-32C of all bytes before
 //   12 + 8 n  4         zero
 //   16 + 8 n            frames, until the product of the extents is reached; an empty array has one frame of count 0
+//   then      4         CRC-32C of the checksums (4 bytes each) of the header and of all frames, in their order
+//   then      4         zero
 //
-// Everything is little-endian. Each frame is as in docs/format.md, with its own checksum. Nothing follows the last one.
+// Everything is little-endian. Each frame is as in docs/format.md, with its own checksum; the last one makes sure that
+// they are this array's, and in their places. Nothing follows it.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "frame/frame.h"
@@ -27,6 +31,17 @@ inline constexpr std::size_t lcz_segment_bytes = std::size_t{64} << 20;
 
 std::vector<std::uint8_t> make_lcz_header(const Shape& shape, FileKind original);
 
+/// What a .lcz file ends with.
+class LczSeal {
+ public:
+  void add_header(std::span<const std::uint8_t> header);
+  void add_frame(std::span<const std::uint8_t> frame);
+  [[nodiscard]] std::vector<std::uint8_t> bytes() const;
+
+ private:
+  std::vector<std::uint8_t> checksums_;
+};
+
 /// Reads a .lcz file frame by frame. Throws Failure(corrupt) when it is damaged, Failure(bad_data) when it is none.
 class LczReader {
  public:
@@ -38,12 +53,15 @@ class LczReader {
   [[nodiscard]] std::uint64_t file_bytes() const { return file_.size(); }
   [[nodiscard]] const std::string& path() const { return file_.path(); }
 
-  /// The next frame, completely checked; false after the last. `frame` keeps its memory between calls.
+  /// The next frame, with its checksum checked; false after the last. `frame` keeps its memory between calls.
   bool next(std::vector<std::uint8_t>& frame, frame::Header& header);
+  /// For what is found out about the last frame when it is decoded: throws Failure(corrupt) that names file and frame.
+  [[noreturn]] void corrupt_frame(const std::string& why) const;
 
  private:
   [[noreturn]] void corrupt(const std::string& why) const;
   void read_header();
+  void check_end();
 
   InputFile file_;
   Shape shape_;
@@ -52,6 +70,7 @@ class LczReader {
   std::uint64_t seen_ = 0;    // elements of the frames so far
   std::uint64_t at_ = 0;      // byte where the next frame begins
   std::uint64_t frames_ = 0;  // frames so far
+  LczSeal seal_;              // of what was read so far
 };
 
 }  // namespace laconic::app

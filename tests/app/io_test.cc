@@ -204,5 +204,39 @@ TEST_F(AppIo, LczHeaderRoundTripsAndEveryFlippedBitIsSeen) {
   }
 }
 
+TEST_F(AppIo, LczFramesAreAcceptedInTheirPlacesOnly) {
+  const std::size_t n = 100, frames = 3;
+  const Shape shape{DType::f32, {frames * n}};
+  const auto header = make_lcz_header(shape, FileKind::raw);
+  std::vector<std::string> parts;
+  LczSeal seal;
+  seal.add_header(header);
+  for (std::size_t f = 0; f < frames; ++f) {
+    const std::vector<float> x(n, static_cast<float>(f));
+    std::vector<std::uint8_t> frame(frame::capacity(DType::f32, n));
+    frame.resize(frame::encode({x.data(), n, DType::f32}, make_grid(DType::f32, 0, 0), frame));
+    seal.add_frame(frame);
+    parts.emplace_back(frame.begin(), frame.end());
+  }
+  const std::string head(header.begin(), header.end());
+  const auto end = seal.bytes();
+  const auto read = [&](const std::string& name, const std::vector<std::size_t>& order, std::size_t end_bytes) {
+    std::string whole = head;
+    for (const std::size_t f : order) whole += parts[f];
+    LczReader in(make(name, whole + std::string(end.begin(), end.begin() + static_cast<std::ptrdiff_t>(end_bytes))));
+    return code_of([&] {
+      std::vector<std::uint8_t> frame;
+      frame::Header of_frame;
+      while (in.next(frame, of_frame)) {
+      }
+    });
+  };
+  EXPECT_EQ(read("good.lcz", {0, 1, 2}, end.size()), Exit::ok);
+  for (const std::vector<std::size_t>& order : {std::vector<std::size_t>{1, 0, 2}, {0, 0, 2}, {0, 2, 1}, {0, 1, 1}})
+    EXPECT_EQ(read("bad.lcz", order, end.size()), Exit::corrupt);
+  EXPECT_EQ(read("short.lcz", {0, 1, 2}, end.size() - 1), Exit::corrupt);
+  EXPECT_EQ(read("endless.lcz", {0, 1, 2}, 0), Exit::corrupt);
+}
+
 }  // namespace
 }  // namespace laconic::app
