@@ -67,6 +67,10 @@ class HeaderText {
     accept('L');  // written by Python 2
     return value;
   }
+  bool is_at_end() {
+    skip_space();
+    return at_ == text_.size();
+  }
   Dims tuple() {
     Dims dims;
     expect('(');
@@ -162,6 +166,7 @@ Shape parse(std::string_view text, const std::string& file) {
     }
     header.accept(',');
   }
+  if (!header.is_at_end()) header.fail("text follows its closing brace");
   if (!have_descr || !have_order || !have_shape) header.fail("descr, fortran_order and shape must all be there");
   return shape;
 }
@@ -183,7 +188,7 @@ NpyHeader read_npy_header(const InputFile& file) {
   if (file.size() < head.size()) fail("shorter than any header");
   file.read_at(0, head);
   const unsigned version = head[6];
-  if (version < 1 || version > 3) fail("version is none of 1, 2, 3");
+  if (version < 1 || version > 3 || head[7] != 0) fail("version is none of 1.0, 2.0, 3.0");
   std::uint64_t length = head[8] | head[9] << 8;
   std::uint64_t start = 10;
   if (version >= 2) {
