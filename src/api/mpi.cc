@@ -5,11 +5,36 @@
 
 #include "api/handle.h"
 
+namespace laconic::api {
+namespace {
+
+/// What an MPI library answers by aborting, or by waiting for ever, is an error of ours.
+void require_usable(MPI_Comm mpi) {
+  const auto require = [](bool holds, const char* text) {
+    if (!holds) throw Error(Code::invalid_argument, text);
+  };
+  require(mpi != MPI_COMM_NULL, "mpi is MPI_COMM_NULL");
+  int initialized = 0;
+  int finalized = 0;
+  PMPI_Initialized(&initialized);
+  PMPI_Finalized(&finalized);
+  require(finalized == 0, "mpi: MPI_Finalize has been called");
+  // A session's communicators are there without MPI_Init; these two are not.
+  const bool of_world = mpi == MPI_COMM_WORLD || mpi == MPI_COMM_SELF;
+  require(initialized != 0 || (MPI_VERSION >= 4 && !of_world), "mpi: MPI_Init has not been called");
+  int between_groups = 0;
+  PMPI_Comm_test_inter(mpi, &between_groups);
+  require(between_groups == 0, "mpi is an intercommunicator: collectives are offered within one group of ranks only");
+}
+
+}  // namespace
+}  // namespace laconic::api
+
 extern "C" int laconic_comm_from_mpi(MPI_Comm mpi, laconic_comm** comm) {
   if (comm == nullptr) return laconic::api::report(laconic::Code::invalid_argument, "comm is null");
   *comm = nullptr;
   return laconic::api::guarded([&] {
-    if (mpi == MPI_COMM_NULL) throw laconic::Error(laconic::Code::invalid_argument, "mpi is MPI_COMM_NULL");
+    laconic::api::require_usable(mpi);
     const laconic::Options defaults = laconic::api::options_from_environment();
     *comm = new laconic_comm(laconic::make_mpi_transport(mpi), defaults);
   });

@@ -491,6 +491,20 @@ TEST_F(ApiMpi, NoCommunicatorFromNothing) {
   EXPECT_EQ(laconic_comm_from_mpi(MPI_COMM_WORLD, nullptr), LACONIC_INVALID_ARGUMENT);
 }
 
+TEST_F(ApiMpi, NoCommunicatorBetweenGroups) {
+  if (comm.size() == 1) GTEST_SKIP() << "two groups need two ranks";
+  const int group = comm.rank() % 2;
+  MPI_Comm half = MPI_COMM_NULL, between = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, group, comm.rank(), &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - group, 1, &between);
+  laconic_comm* raw = comm.raw();
+  EXPECT_EQ(laconic_comm_from_mpi(between, &raw), LACONIC_INVALID_ARGUMENT);
+  EXPECT_EQ(raw, nullptr);
+  EXPECT_NE(std::string(laconic_last_error()).find("intercommunicator"), std::string::npos) << laconic_last_error();
+  MPI_Comm_free(&between);
+  MPI_Comm_free(&half);
+}
+
 TEST(ApiHeader, WorksInC) { EXPECT_EQ(api_header_in_c(), 0); }
 
 }  // namespace
