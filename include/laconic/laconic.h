@@ -100,7 +100,9 @@ typedef enum laconic_framework LACONIC_ENUM_BASE {
 /* A group of ranks. One thread at a time; every collective is called by all ranks in the same order. */
 typedef struct laconic_comm laconic_comm;
 
-/* As sendbuf (scatter: as the root's recvbuf): the operand lies in recvbuf, where MPI_IN_PLACE would have it. */
+/* As sendbuf (scatter: as the root's recvbuf): the operand lies in recvbuf, where MPI_IN_PLACE would have it. As any
+ * other buffer that has elements it is LACONIC_INVALID_ARGUMENT, and so are counts and displacements of arrays of more
+ * than PTRDIFF_MAX bytes. */
 extern char laconic_in_place;
 #define LACONIC_IN_PLACE ((void*)&laconic_in_place)
 
@@ -177,9 +179,9 @@ int laconic_comm_total(const laconic_comm* comm, laconic_stats* stats);
 /* Collective; NULL is allowed. Non-blocking calls are finished first. */
 void laconic_comm_free(laconic_comm* comm);
 
-/* recvbuf[i] = sum (average, min, max) over ranks of sendbuf[i], within the bound (plus half a unit in the last place
- * of the result), the same bytes on every rank. An error on one rank is an error on all; recvbuf then holds anything.
- */
+/* recvbuf[i] = sum (average, min, max) over ranks of sendbuf[i], within the bound (plus half a unit in the
+ * last place of the result), the same bytes on every rank. An error on one rank is an error on all; recvbuf then holds
+ * anything. */
 int laconic_allreduce(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
                       laconic_comm* comm, const laconic_options* options);
 
@@ -194,8 +196,8 @@ int laconic_reduce_scatter_block(const void* sendbuf, void* recvbuf, size_t recv
 int laconic_reduce(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op, int root,
                    laconic_comm* comm, const laconic_options* options);
 
-/* Rank r gets the sum (average, min, max) over ranks 0 .. r, or with exscan over ranks 0 .. r - 1, within the bound;
- * exscan does not write to rank 0's recvbuf. */
+/* Rank r gets the sum (average, min, max) over ranks 0 .. r, or with exscan over ranks 0 .. r - 1, within the
+ * bound; exscan does not write to rank 0's recvbuf. */
 int laconic_scan(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
                  laconic_comm* comm, const laconic_options* options);
 int laconic_exscan(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
@@ -304,9 +306,9 @@ int laconic_sendrecv(const void* sendbuf, size_t sendcount, laconic_dtype sendty
                      laconic_comm* comm, const laconic_options* options);
 
 /* Compression of one array, without communication. laconic_compress_capacity: most bytes that it can take (at most
- * 1.02 of the array's and 64), whatever the options; 0 for a dtype that is none. *written: bytes of the stream. Of the
- * options bound, threads and codec count; a codec that was not built, or that has no use for dtype or bound, is
- * LACONIC_UNSUPPORTED. */
+ * 1.02 of the array's and 64), whatever the options; 0 for a dtype that is none, and for an array of more than
+ * PTRDIFF_MAX bytes. *written: bytes of the stream. Of the options bound, threads and codec count; a codec that was not
+ * built, or that has no use for dtype or bound, is LACONIC_UNSUPPORTED. */
 size_t laconic_compress_capacity(size_t count, laconic_dtype dtype);
 int laconic_compress(const void* data, size_t count, laconic_dtype dtype, void* stream, size_t capacity,
                      size_t* written, const laconic_options* options);

@@ -43,16 +43,36 @@ class Chosen {
   std::optional<Error> wrong_;
 };
 
+/// Throws unless an array can have the elements of `ranks` such counts. `name`: of the argument.
+void require_long_count(const char* name, std::size_t count, DType dtype, int ranks);
+inline void require_count(const char* name, std::size_t count, DType dtype, int ranks = 1) {
+  constexpr int no_matter = 29;  // bits that leave 31 for the ranks and 3 for the bytes of an element
+  if (count >> no_matter != 0) require_long_count(name, count, dtype, ranks);
+}
+/// The same of the array that parts lie in.
+void require_counts(const char* counts, const char* displs, const Parts& parts, DType dtype);
+
+/// Makes the call. Where its counts cannot be, nothing is computed from them: the others hear of it and fail too.
+template <typename Arguments>
+const Report& make(const Arguments& call, Communicator& on, const Options& options) {
+  try {
+    call.require_counts(on.size());
+  } catch (const Error& e) {
+    refuse(Arguments::collective, on, e);
+  }
+  return call.run(on, options);
+}
+
 /// Runs a call (calls.h).
 template <typename Arguments>
 int now(laconic_comm* comm, const laconic_options* options, const Arguments& call) noexcept {
   return guarded([&] {
     Communicator& c = required(comm);
     if (options == nullptr) {
-      call.run(c, c.defaults());
+      make(call, c, c.defaults());
     } else {
       const Chosen chosen(options, c);
-      call.run(c, chosen.of(Arguments::collective, c));
+      make(call, c, chosen.of(Arguments::collective, c));
     }
   });
 }
@@ -75,7 +95,7 @@ int later(laconic_comm* comm, const laconic_options* options, laconic_request** 
     auto made = std::make_unique<laconic_request>();
     made->comm = comm;
     made->result = comm->background->submit([call, chosen = std::move(chosen)](Communicator& on) {
-      return call.run(on, chosen.of(Arguments::collective, on));
+      return make(call, on, chosen.of(Arguments::collective, on));
     });
     *request = made.release();
   });
@@ -91,6 +111,12 @@ Known as_known(Given given) {
 }
 inline DType as_dtype(laconic_dtype dtype) { return as_known<DType>(dtype); }
 inline Op as_op(laconic_op op) { return as_known<Op>(op); }
+
+/// A buffer for which LACONIC_IN_PLACE means nothing: it is as good as none.
+template <typename Data>
+Data* buffer(Data* given) {
+  return given == LACONIC_IN_PLACE ? nullptr : given;
+}
 
 /// A number for each rank: the caller's own array; what is copied has one of its own, since a call that runs later
 /// cannot look at the caller's.
@@ -136,6 +162,7 @@ struct Placed {
   [[nodiscard]] void* part_of(void* all, DType dtype, const Communicator& comm) const {
     if (counts.get().empty() || all == nullptr) return nullptr;
     const auto of = counts.get().first(static_cast<std::size_t>(comm.rank()));
+    if (counts.own(comm) == 0) return all;  // nobody looks at its displacement
     const std::size_t before =
         displs.get().empty() ? std::accumulate(of.begin(), of.end(), std::size_t{0}) : displs.own(comm);
     return static_cast<std::uint8_t*>(all) + before * size_of(dtype);

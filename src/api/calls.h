@@ -1,4 +1,5 @@
-// The collectives with the arguments of the C interface. Each can be run now, or copied and run later.
+// The collectives with the arguments of the C interface. Each can be run now, or copied and run later; its counts are
+// looked at first (make()).
 #pragma once
 
 #include "api/arguments.h"
@@ -12,6 +13,7 @@ struct Allreduce {
   size_t count;
   laconic_dtype dtype;
   laconic_op op;
+  void require_counts(int /*ranks*/) const { require_count("count", count, as_dtype(dtype)); }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -23,6 +25,7 @@ struct Reduce {
   laconic_dtype dtype;
   laconic_op op;
   int root;
+  void require_counts(int /*ranks*/) const { require_count("count", count, as_dtype(dtype)); }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -35,6 +38,7 @@ struct Prefix {
   size_t count;
   laconic_dtype dtype;
   laconic_op op;
+  void require_counts(int /*ranks*/) const { require_count("count", count, as_dtype(dtype)); }
   const Report& run(Communicator& on, const Options& options) const;
 };
 using Scan = Prefix<Collective::scan>;
@@ -47,6 +51,9 @@ struct ReduceScatter {
   Numbers counts;
   laconic_dtype dtype;
   laconic_op op;
+  void require_counts(int /*ranks*/) const {
+    api::require_counts("recvcounts", "", {.counts = counts.get()}, as_dtype(dtype));
+  }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -57,6 +64,7 @@ struct ReduceScatterBlock {
   size_t recvcount;
   laconic_dtype dtype;
   laconic_op op;
+  void require_counts(int ranks) const { require_count("recvcount", recvcount, as_dtype(dtype), ranks); }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -66,6 +74,7 @@ struct Bcast {
   size_t count;
   laconic_dtype dtype;
   int root;
+  void require_counts(int /*ranks*/) const { require_count("count", count, as_dtype(dtype)); }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -76,6 +85,7 @@ struct Scatter {
   size_t count;
   laconic_dtype dtype;
   int root;
+  void require_counts(int ranks) const { require_count("count", count, as_dtype(dtype), ranks); }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -87,6 +97,10 @@ struct Scatterv {
   size_t recvcount;
   laconic_dtype dtype;
   int root;
+  void require_counts(int /*ranks*/) const {
+    api::require_counts("sendcounts", "displs", shares.parts(), as_dtype(dtype));
+    if (recvbuf != LACONIC_IN_PLACE) require_count("recvcount", recvcount, as_dtype(dtype));
+  }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -97,6 +111,7 @@ struct Gather {
   void* recvbuf;
   laconic_dtype dtype;
   int root;
+  void require_counts(int ranks) const { require_count("count", count, as_dtype(dtype), ranks); }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -108,6 +123,10 @@ struct Gatherv {
   Placed parts;  ///< of the root
   laconic_dtype dtype;
   int root;
+  void require_counts(int /*ranks*/) const {
+    api::require_counts("recvcounts", "displs", parts.parts(), as_dtype(dtype));
+    if (sendbuf != LACONIC_IN_PLACE) require_count("sendcount", sendcount, as_dtype(dtype));
+  }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -117,6 +136,7 @@ struct Allgather {
   size_t count;
   void* recvbuf;
   laconic_dtype dtype;
+  void require_counts(int ranks) const { require_count("count", count, as_dtype(dtype), ranks); }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -126,6 +146,9 @@ struct Allgatherv {
   void* recvbuf;
   Placed parts;
   laconic_dtype dtype;
+  void require_counts(int /*ranks*/) const {
+    api::require_counts("recvcounts", "displs", parts.parts(), as_dtype(dtype));
+  }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -135,6 +158,7 @@ struct Alltoall {
   void* recvbuf;
   size_t count;
   laconic_dtype dtype;
+  void require_counts(int ranks) const { require_count("count", count, as_dtype(dtype), ranks); }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -145,6 +169,10 @@ struct Alltoallv {
   void* recvbuf;
   Placed in;
   laconic_dtype dtype;
+  void require_counts(int /*ranks*/) const {
+    api::require_counts("sendcounts", "sdispls", out.parts(), as_dtype(dtype));
+    api::require_counts("recvcounts", "rdispls", in.parts(), as_dtype(dtype));
+  }
   const Report& run(Communicator& on, const Options& options) const;
 };
 

@@ -21,8 +21,17 @@ DType dtype_from(laconic_dtype dtype) {
 }
 
 frame::Bytes stream_from(const void* stream, std::size_t size) {
-  require(stream != nullptr || size == 0, "stream is null");
+  require(buffer(stream) != nullptr || size == 0, "stream is null or in place");
   return {static_cast<const std::uint8_t*>(stream), size};
+}
+
+/// ConstArray or MutArray.
+template <typename Array, typename Data>
+Array array_from(Data* data, std::size_t count, laconic_dtype dtype) {
+  require(buffer(data) != nullptr || count == 0, "data is null or in place");
+  const Array x{data, count, dtype_from(dtype)};
+  require_count("count", count, x.dtype);
+  return x;
 }
 
 /// Throws Error(unsupported) for a bound or dtype that the codec has no use for.
@@ -42,7 +51,7 @@ extern "C" {
 
 size_t laconic_compress_capacity(size_t count, laconic_dtype dtype) {
   const lac::DType d = lac::api::as_dtype(dtype);
-  if (!lac::is_valid(d)) return 0;
+  if (!lac::is_valid(d) || count > lac::most_elements_of(d)) return 0;
   std::size_t most = 0;  // of any codec: options are not asked for here
   for (const lac::Codec* const codec : lac::all_codecs())
     if (codec->takes(d)) most = std::max(most, lac::frame::capacity(d, count, *codec));
@@ -52,10 +61,9 @@ size_t laconic_compress_capacity(size_t count, laconic_dtype dtype) {
 int laconic_compress(const void* data, size_t count, laconic_dtype dtype, void* stream, size_t capacity,
                      size_t* written, const laconic_options* options) {
   return guarded([&] {
-    lac::api::require(data != nullptr || count == 0, "data is null");
-    lac::api::require(stream != nullptr, "stream is null");
+    const auto x = lac::api::array_from<lac::ConstArray>(data, count, dtype);
+    lac::api::require(lac::api::buffer(stream) != nullptr, "stream is null or in place");
     lac::api::require(written != nullptr, "written is null");
-    const lac::ConstArray x{data, count, lac::api::dtype_from(dtype)};
     const lac::Options o = lac::api::options_from(options, lac::api::options_from_environment());
     const lac::Codec& codec = *lac::find_codec(o.codec);
     *written = lac::frame::encode(codec, x, lac::api::grid_of(codec, x, o.bound),
@@ -79,11 +87,9 @@ int laconic_inspect(const void* stream, size_t size, laconic_info* info) {
 
 int laconic_decompress(const void* stream, size_t size, void* data, size_t count, laconic_dtype dtype, int threads) {
   return guarded([&] {
-    lac::api::require(data != nullptr || count == 0, "data is null");
+    const auto x = lac::api::array_from<lac::MutArray>(data, count, dtype);
     lac::api::require(threads >= 0, "threads is negative");
-    const auto bytes = lac::api::stream_from(stream, size);
-    lac::frame::decode(bytes, {data, count, lac::api::dtype_from(dtype)},
-                       threads != 0 ? threads : lac::config().threads);
+    lac::frame::decode(lac::api::stream_from(stream, size), x, threads != 0 ? threads : lac::config().threads);
   });
 }
 

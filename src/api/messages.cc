@@ -27,7 +27,7 @@ int laconic_send(const void* buf, size_t count, laconic_dtype dtype, int dest, i
   return api::guarded([&] {
     lac::Communicator& c = api::required(comm);
     const lac::Options o = api::options_of_send(options, dest, tag, c);
-    lac::send({buf, count, api::as_dtype(dtype)}, dest, tag, c, o);
+    lac::send({api::buffer(buf), count, api::as_dtype(dtype)}, dest, tag, c, o);
   });
 }
 
@@ -36,7 +36,7 @@ int laconic_recv(void* buf, size_t count, laconic_dtype dtype, int source, int t
   return api::guarded([&] {
     lac::Communicator& c = api::required(comm);
     const lac::Options o = api::options_from(options, c.defaults());
-    const auto got = lac::recv({buf, count, api::as_dtype(dtype)}, source, tag, c, o);
+    const auto got = lac::recv({api::buffer(buf), count, api::as_dtype(dtype)}, source, tag, c, o);
     if (received != nullptr) *received = got.count;
   });
 }
@@ -47,8 +47,8 @@ int laconic_sendrecv(const void* sendbuf, size_t sendcount, laconic_dtype sendty
   return api::guarded([&] {
     lac::Communicator& c = api::required(comm);
     const lac::Options o = api::options_of_send(options, dest, sendtag, c);
-    const auto got = lac::sendrecv({sendbuf, sendcount, api::as_dtype(sendtype)}, dest, sendtag,
-                                   {recvbuf, recvcount, api::as_dtype(recvtype)}, source, recvtag, c, o);
+    const auto got = lac::sendrecv({api::buffer(sendbuf), sendcount, api::as_dtype(sendtype)}, dest, sendtag,
+                                   {api::buffer(recvbuf), recvcount, api::as_dtype(recvtype)}, source, recvtag, c, o);
     if (received != nullptr) *received = got.count;
   });
 }

@@ -9,63 +9,67 @@
 namespace laconic::api {
 
 const Report& Bcast::run(Communicator& on, const Options& options) const {
-  return laconic::bcast({buf, count, as_dtype(dtype)}, root, on, options);
+  return laconic::bcast({buffer(buf), count, as_dtype(dtype)}, root, on, options);
 }
 
 // Writing to a part of sendbuf does not happen: in place, the root's part is where it should be.
 const Report& Scatter::run(Communicator& on, const Options& options) const {
   const bool at_root = on.rank() == root;
   const std::size_t all = at_root ? count * static_cast<std::size_t>(on.size()) : 0;
-  void* const part = at_root ? part_of(const_cast<void*>(sendbuf), count, as_dtype(dtype), on) : nullptr;
+  const ConstArray send{buffer(sendbuf), all, as_dtype(dtype)};
+  void* const part = at_root ? part_of(const_cast<void*>(send.data), count, send.dtype, on) : nullptr;
   void* const to = recvbuf == LACONIC_IN_PLACE ? part : recvbuf;
-  return scatter_equal({sendbuf, all, as_dtype(dtype)}, {to, count, as_dtype(dtype)}, root, on, options);
+  return scatter_equal(send, {to, count, send.dtype}, root, on, options);
 }
 
 const Report& Scatterv::run(Communicator& on, const Options& options) const {
   const bool in_place = recvbuf == LACONIC_IN_PLACE;
-  void* const part = shares.part_of(const_cast<void*>(sendbuf), as_dtype(dtype), on);
-  const MutArray recv{in_place ? part : recvbuf, in_place ? shares.counts.own(on) : recvcount, as_dtype(dtype)};
-  return laconic::scatter({sendbuf, shares.extent(), as_dtype(dtype)}, shares.parts(), recv, root, on, options);
+  const ConstArray send{buffer(sendbuf), shares.extent(), as_dtype(dtype)};
+  void* const part = shares.part_of(const_cast<void*>(send.data), send.dtype, on);
+  const MutArray recv{in_place ? part : recvbuf, in_place ? shares.counts.own(on) : recvcount, send.dtype};
+  return laconic::scatter(send, shares.parts(), recv, root, on, options);
 }
 
 const Report& Gather::run(Communicator& on, const Options& options) const {
   const bool at_root = on.rank() == root;
   const std::size_t all = at_root ? count * static_cast<std::size_t>(on.size()) : 0;
-  const void* const part = at_root ? part_of(recvbuf, count, as_dtype(dtype), on) : nullptr;
-  const void* const from = in_place_or(sendbuf, part);
-  return gather_equal({from, count, as_dtype(dtype)}, {recvbuf, all, as_dtype(dtype)}, root, on, options);
+  const MutArray recv{buffer(recvbuf), all, as_dtype(dtype)};
+  const void* const part = at_root ? part_of(recv.data, count, recv.dtype, on) : nullptr;
+  return gather_equal({in_place_or(sendbuf, part), count, recv.dtype}, recv, root, on, options);
 }
 
 const Report& Gatherv::run(Communicator& on, const Options& options) const {
   const bool in_place = sendbuf == LACONIC_IN_PLACE;
-  const void* const part = parts.part_of(recvbuf, as_dtype(dtype), on);
-  const ConstArray send{in_place ? part : sendbuf, in_place ? parts.counts.own(on) : sendcount, as_dtype(dtype)};
-  return laconic::gather(send, {recvbuf, parts.extent(), as_dtype(dtype)}, parts.parts(), root, on, options);
+  const MutArray recv{buffer(recvbuf), parts.extent(), as_dtype(dtype)};
+  const void* const part = parts.part_of(recv.data, recv.dtype, on);
+  const ConstArray send{in_place ? part : sendbuf, in_place ? parts.counts.own(on) : sendcount, recv.dtype};
+  return laconic::gather(send, recv, parts.parts(), root, on, options);
 }
 
 const Report& Allgather::run(Communicator& on, const Options& options) const {
-  const std::size_t all = count * static_cast<std::size_t>(on.size());
-  const ConstArray send{in_place_or(sendbuf, part_of(recvbuf, count, as_dtype(dtype), on)), count, as_dtype(dtype)};
-  return allgather_equal(send, {recvbuf, all, as_dtype(dtype)}, on, options);
+  const MutArray recv{buffer(recvbuf), count * static_cast<std::size_t>(on.size()), as_dtype(dtype)};
+  const void* const part = part_of(recv.data, count, recv.dtype, on);
+  return allgather_equal({in_place_or(sendbuf, part), count, recv.dtype}, recv, on, options);
 }
 
 const Report& Allgatherv::run(Communicator& on, const Options& options) const {
   if (parts.counts.get().empty()) refuse(collective, on, Error(Code::invalid_argument, "recvcounts is null"));
-  const ConstArray send{in_place_or(sendbuf, parts.part_of(recvbuf, as_dtype(dtype), on)), parts.counts.own(on),
-                        as_dtype(dtype)};
-  return laconic::allgather(send, {recvbuf, parts.extent(), as_dtype(dtype)}, parts.parts(), on, options);
+  const MutArray recv{buffer(recvbuf), parts.extent(), as_dtype(dtype)};
+  const void* const part = parts.part_of(recv.data, recv.dtype, on);
+  const ConstArray send{in_place_or(sendbuf, part), parts.counts.own(on), recv.dtype};
+  return laconic::allgather(send, recv, parts.parts(), on, options);
 }
 
 const Report& Alltoall::run(Communicator& on, const Options& options) const {
-  const std::size_t all = count * static_cast<std::size_t>(on.size());
-  return laconic::alltoall({in_place_or(sendbuf, recvbuf), all, as_dtype(dtype)}, {recvbuf, all, as_dtype(dtype)}, on,
-                           options);
+  const MutArray recv{buffer(recvbuf), count * static_cast<std::size_t>(on.size()), as_dtype(dtype)};
+  return laconic::alltoall({in_place_or(sendbuf, recv.data), recv.count, recv.dtype}, recv, on, options);
 }
 
 const Report& Alltoallv::run(Communicator& on, const Options& options) const {
   const Placed& from = sendbuf == LACONIC_IN_PLACE && out.counts.get().empty() ? in : out;
-  return laconic::alltoallv({in_place_or(sendbuf, recvbuf), from.extent(), as_dtype(dtype)}, from.parts(),
-                            {recvbuf, in.extent(), as_dtype(dtype)}, in.parts(), on, options);
+  const MutArray recv{buffer(recvbuf), in.extent(), as_dtype(dtype)};
+  return laconic::alltoallv({in_place_or(sendbuf, recv.data), from.extent(), recv.dtype}, from.parts(), recv,
+                            in.parts(), on, options);
 }
 
 }  // namespace laconic::api

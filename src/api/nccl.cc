@@ -21,7 +21,7 @@ struct Given {
   std::optional<ncclRedOp_t> op;
 };
 
-/// Wrong types and operations are wrong on every rank, as NCCL wants them to be the same: nobody waits.
+/// Wrong types, operations and counts are wrong on every rank, as NCCL wants them to be the same: nobody waits.
 int call(gpu::NcclCall c, const Given& given, ncclComm_t nccl, laconic_stream stream,
          const laconic_options* options) noexcept {
   return guarded([&] {
@@ -44,6 +44,8 @@ int call(gpu::NcclCall c, const Given& given, ncclComm_t nccl, laconic_stream st
     gpu::NcclGroup& group = there != nullptr ? *there : groups().of(nccl, options_from_environment());
     group.use(stream);
     Communicator& comm = group.comm();
+    const bool of_all = c.collective == Collective::reduce_scatter || c.collective == Collective::allgather;
+    require_count("count", c.count, c.dtype, of_all ? comm.size() : 1);
     run(c, comm, Chosen(options, comm).of(c.collective, comm));
   });
 }

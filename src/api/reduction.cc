@@ -8,19 +8,20 @@
 namespace laconic::api {
 
 const Report& Allreduce::run(Communicator& on, const Options& options) const {
-  return laconic::allreduce({in_place_or(sendbuf, recvbuf), count, as_dtype(dtype)}, {recvbuf, count, as_dtype(dtype)},
-                            as_op(op), on, options);
+  const MutArray recv{buffer(recvbuf), count, as_dtype(dtype)};
+  return laconic::allreduce({in_place_or(sendbuf, recv.data), count, recv.dtype}, recv, as_op(op), on, options);
 }
 
 const Report& Reduce::run(Communicator& on, const Options& options) const {
-  const ConstArray send{in_place_or(sendbuf, recvbuf), count, as_dtype(dtype)};
-  return laconic::reduce(send, {recvbuf, count, as_dtype(dtype)}, as_op(op), root, on, options);
+  const MutArray recv{buffer(recvbuf), count, as_dtype(dtype)};
+  const ConstArray send{in_place_or(sendbuf, recv.data), count, recv.dtype};
+  return laconic::reduce(send, recv, as_op(op), root, on, options);
 }
 
 template <Collective which>
 const Report& Prefix<which>::run(Communicator& on, const Options& options) const {
-  const ConstArray send{in_place_or(sendbuf, recvbuf), count, as_dtype(dtype)};
-  const MutArray recv{recvbuf, count, as_dtype(dtype)};
+  const MutArray recv{buffer(recvbuf), count, as_dtype(dtype)};
+  const ConstArray send{in_place_or(sendbuf, recv.data), count, recv.dtype};
   return which == Collective::scan ? laconic::scan(send, recv, as_op(op), on, options)
                                    : laconic::exscan(send, recv, as_op(op), on, options);
 }
@@ -28,15 +29,16 @@ template struct Prefix<Collective::scan>;
 template struct Prefix<Collective::exscan>;
 
 const Report& ReduceScatter::run(Communicator& on, const Options& options) const {
-  const ConstArray send{in_place_or(sendbuf, recvbuf), extent_of({.counts = counts.get()}), as_dtype(dtype)};
-  return laconic::reduce_scatter(send, {recvbuf, counts.own(on), as_dtype(dtype)}, counts.get(), as_op(op), on,
-                                 options);
+  const MutArray recv{buffer(recvbuf), counts.own(on), as_dtype(dtype)};
+  const ConstArray send{in_place_or(sendbuf, recv.data), extent_of({.counts = counts.get()}), recv.dtype};
+  return laconic::reduce_scatter(send, recv, counts.get(), as_op(op), on, options);
 }
 
 const Report& ReduceScatterBlock::run(Communicator& on, const Options& options) const {
   const std::size_t all = recvcount * static_cast<std::size_t>(on.size());
-  const ConstArray send{in_place_or(sendbuf, recvbuf), all, as_dtype(dtype)};
-  return laconic::reduce_scatter_block(send, {recvbuf, recvcount, as_dtype(dtype)}, as_op(op), on, options);
+  const MutArray recv{buffer(recvbuf), recvcount, as_dtype(dtype)};
+  return laconic::reduce_scatter_block({in_place_or(sendbuf, recv.data), all, recv.dtype}, recv, as_op(op), on,
+                                       options);
 }
 
 }  // namespace laconic::api

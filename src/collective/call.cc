@@ -34,12 +34,17 @@ int encodings_of(const Proposal& p, bool reopens, int ranks) {
   return sum + (reopens && p.collective == Collective::allreduce ? ranks - 1 : 0);
 }
 
-void require_pointer(const char* name, const void* data, std::size_t count, const Memory& memory) {
-  if (count == 0) return;
-  if (data == nullptr) {
-    throw Error(Code::invalid_argument, std::string(name) + " is null, but has " + std::to_string(count) + " elements");
+void require_buffer(const char* name, const ConstArray& x, const Memory& memory) {
+  if (x.count == 0) return;
+  if (x.count > most_elements_of(x.dtype)) {
+    throw Error(Code::invalid_argument, std::string(name) + " has " + std::to_string(x.count) +
+                                            " elements: want at most " + std::to_string(most_elements_of(x.dtype)));
   }
-  if (!memory.holds(data)) {
+  if (x.data == nullptr) {  // as the C interface has it for LACONIC_IN_PLACE, too, where that means nothing
+    throw Error(Code::invalid_argument, std::string(name) + " is null, or in place where that means nothing, but has " +
+                                            std::to_string(x.count) + " elements");
+  }
+  if (!memory.holds(x.data)) {
     throw Error(Code::invalid_argument, std::string(name) + " does not lie in the memory of the communicator's arrays");
   }
 }
@@ -76,8 +81,8 @@ void Call::check_arrays(ConstArray send, MutArray recv, const void* in_place) {
       throw Error(Code::invalid_argument, "send is " + std::string(name_of(send.dtype)) + ", recv is " +
                                               std::string(name_of(recv.dtype)) + "; both must have the same dtype");
     }
-    require_pointer("send", send.data, send.count, comm_.memory());
-    require_pointer("recv", recv.data, recv.count, comm_.memory());
+    require_buffer("send", send, comm_.memory());
+    require_buffer("recv", recv, comm_.memory());
     if (send.data != in_place && overlap(send, recv)) {
       throw Error(Code::invalid_argument, "send and recv overlap without being in place");
     }

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "core/dtype.h"
 
 namespace laconic {
+
+/// Elements that an array can have. Of one that has no more, no number of bytes wraps.
+constexpr std::size_t most_elements_of(DType valid) { return std::size_t{PTRDIFF_MAX} / size_of(valid); }
 
 /// `count` elements of `dtype` at `data` (any alignment; may be null when count is 0).
 struct ConstArray {

@@ -105,6 +105,39 @@ TEST(ApiCodec, ErrorsSayWhichArgument) {
   EXPECT_EQ(laconic_compress_capacity(100, static_cast<laconic_dtype>(0)), 0U);
 }
 
+TEST(ApiCodec, WhatNoMemoryHoldsIsRefused) {
+  const auto x = wave(100);
+  std::vector<unsigned char> out(1000);
+  std::size_t written = 0;
+  for (const std::size_t count : {SIZE_MAX, SIZE_MAX / 4 + 2, SIZE_MAX / 8 + 1}) {
+    expect_error(laconic_compress(x.data(), count, LACONIC_F32, out.data(), out.size(), &written, nullptr),
+                 LACONIC_INVALID_ARGUMENT, "count is ");
+    expect_error(laconic_decompress(out.data(), out.size(), out.data(), count, LACONIC_F32, 1),
+                 LACONIC_INVALID_ARGUMENT, "count is ");
+    EXPECT_EQ(laconic_compress_capacity(count, LACONIC_F32), 0U);
+  }
+  const std::size_t most = PTRDIFF_MAX / 8;
+  EXPECT_GT(laconic_compress_capacity(most, LACONIC_F64), most * 8);
+  EXPECT_EQ(laconic_compress_capacity(most + 1, LACONIC_F64), 0U);
+}
+
+TEST(ApiCodec, NothingIsInPlaceHere) {
+  std::vector<unsigned char> out(1000);
+  std::size_t written = 0;
+  laconic_info info{};
+  info.struct_size = sizeof info;
+  const auto compress = [&](const void* data, void* stream) {
+    return laconic_compress(data, 50, LACONIC_F32, stream, out.size(), &written, nullptr);
+  };
+  expect_error(compress(LACONIC_IN_PLACE, out.data()), LACONIC_INVALID_ARGUMENT, "data is null or in place");
+  expect_error(compress(wave(50).data(), LACONIC_IN_PLACE), LACONIC_INVALID_ARGUMENT, "stream is null or in place");
+  expect_error(laconic_inspect(LACONIC_IN_PLACE, 100, &info), LACONIC_INVALID_ARGUMENT, "stream");
+  expect_error(laconic_decompress(LACONIC_IN_PLACE, 100, out.data(), 50, LACONIC_F32, 1), LACONIC_INVALID_ARGUMENT,
+               "stream");
+  expect_error(laconic_decompress(out.data(), 100, LACONIC_IN_PLACE, 50, LACONIC_F32, 1), LACONIC_INVALID_ARGUMENT,
+               "data");
+}
+
 TEST(ApiCodec, DamageIsNoticed) {
   auto stream = laconic::compress<float>(wave(5000), {.bound = "1e-3"});
   stream[stream.size() / 2] ^= std::byte{4};

@@ -176,6 +176,10 @@ TEST(ApiNccl, WhatIsWrongIsSaid) {
     expect(laconic_nccl_allreduce(x, x, count, ncclFloat32, ncclProd, nccl, s, nullptr), LACONIC_UNSUPPORTED, "op");
     expect(laconic_nccl_allreduce(x, x, count, ncclFloat32, ncclSum, nullptr, s, nullptr), LACONIC_INVALID_ARGUMENT,
            "comm");
+    expect(laconic_nccl_allreduce(x, x, SIZE_MAX / 4 + 1 + count, ncclFloat32, ncclSum, nccl, s, &options),
+           LACONIC_INVALID_ARGUMENT, "count is ");
+    expect(laconic_nccl_allgather(x, gpu.room(), PTRDIFF_MAX / 4, ncclFloat32, nccl, s, &options),
+           LACONIC_INVALID_ARGUMENT, "count is ");
     // A pointer to the host's memory on one rank is an error on both.
     std::vector<float> here(count);
     expect(

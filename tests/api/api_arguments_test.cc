@@ -1,0 +1,177 @@
+// Arguments that no call can have, over real MPI ranks: refused on every rank, and the communicator works on.
+#include <gtest/gtest.h>
+#include <laconic/laconic_mpi.h>
+
+#include <cstdint>
+#include <functional>
+#include <laconic/laconic.hpp>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr auto f32 = LACONIC_F32;
+constexpr auto sum = LACONIC_SUM;
+
+class ApiArguments : public testing::Test {
+ protected:
+  ApiArguments() : comm(make(), {.bound = "1e-3", .mode = laconic::Mode::compressed}), x(room), y(room) {}
+
+  static laconic_comm* make() {
+    laconic_comm* raw = nullptr;
+    laconic::check(laconic_comm_from_mpi(MPI_COMM_WORLD, &raw));
+    return raw;
+  }
+  /// words: that the text has.
+  static void expect_refused(int code, const std::string& words) {
+    EXPECT_EQ(code, LACONIC_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(laconic_last_error()).find(words), std::string::npos) << words << ": " << laconic_last_error();
+  }
+  void expect_works() {
+    x.assign(room, 1.0F);
+    ASSERT_EQ(laconic_allreduce(x.data(), y.data(), 1000, f32, sum, raw, nullptr), LACONIC_OK) << laconic_last_error();
+    ASSERT_NEAR(y[999], comm.size(), 2e-3);
+  }
+
+  static constexpr std::size_t room = 5000;
+  laconic::Comm comm;
+  laconic_comm* raw = comm.raw();
+  std::size_t n = static_cast<std::size_t>(comm.size());
+  std::vector<float> x, y;
+  const float* s = nullptr;
+  float* r = nullptr;
+  void SetUp() override {
+    s = x.data();
+    r = y.data();
+  }
+
+  void expect_count_refused(std::size_t count);
+  void expect_counts_refused(const std::vector<std::size_t>& counts, const std::string& words);
+};
+
+/// Of an array of all ranks.
+void ApiArguments::expect_count_refused(std::size_t count) {
+  expect_refused(laconic_reduce_scatter_block(s, r, count, f32, sum, raw, nullptr), "recvcount is ");
+  expect_refused(laconic_allgather(s, count, r, f32, raw, nullptr), "count is ");
+  expect_refused(laconic_allgather(LACONIC_IN_PLACE, count, r, f32, raw, nullptr), "count is ");
+  expect_refused(laconic_alltoall(s, r, count, f32, raw, nullptr), "count is ");
+  expect_refused(laconic_scatter(s, r, count, f32, 0, raw, nullptr), "count is ");
+  expect_refused(laconic_gather(s, count, r, f32, 0, raw, nullptr), "count is ");
+}
+
+TEST_F(ApiArguments, CountsThatNoMemoryHolds) {
+  for (const auto mode : {laconic::Mode::compressed, laconic::Mode::plain, laconic::Mode::automatic}) {
+    comm.set_options({.bound = "1e-3", .mode = mode});
+    for (int i = 0; i < 3; ++i) expect_works();  // the next ones may go without asking
+    // The second one's bytes are those of the call that works.
+    for (const std::size_t count : {SIZE_MAX, SIZE_MAX / 4 + 1 + 1000, SIZE_MAX / 4, SIZE_MAX / 8 + 1}) {
+      SCOPED_TRACE(count);
+      expect_refused(laconic_allreduce(s, r, count, f32, sum, raw, nullptr), "count is " + std::to_string(count));
+      expect_refused(laconic_allreduce(LACONIC_IN_PLACE, r, count, f32, sum, raw, nullptr), "count is ");
+      expect_refused(laconic_reduce(s, r, count, f32, sum, 0, raw, nullptr), "count is ");
+      expect_refused(laconic_scan(s, r, count, f32, sum, raw, nullptr), "count is ");
+      expect_refused(laconic_exscan(s, r, count, f32, sum, raw, nullptr), "count is ");
+      expect_refused(laconic_bcast(r, count, f32, 0, raw, nullptr), "count is ");
+      expect_count_refused(count);
+    }
+    expect_count_refused(PTRDIFF_MAX / 4 / n + 1);
+    expect_works();
+  }
+}
+
+void ApiArguments::expect_counts_refused(const std::vector<std::size_t>& counts, const std::string& words) {
+  const std::size_t* c = counts.data();
+  const std::vector<std::size_t> ones(n, 1);
+  expect_refused(laconic_reduce_scatter(s, r, c, f32, sum, raw, nullptr), words);
+  expect_refused(laconic_allgatherv(s, r, c, nullptr, f32, raw, nullptr), words);
+  expect_refused(laconic_allgatherv(LACONIC_IN_PLACE, r, c, nullptr, f32, raw, nullptr), words);
+  expect_refused(laconic_gatherv(s, 1, r, c, nullptr, f32, 0, raw, nullptr), words);
+  expect_refused(laconic_scatterv(s, c, nullptr, r, 1, f32, 0, raw, nullptr), "sendcounts");
+  expect_refused(laconic_alltoallv(s, c, nullptr, r, ones.data(), nullptr, f32, raw, nullptr), "sendcounts");
+  expect_refused(laconic_alltoallv(s, ones.data(), nullptr, r, c, nullptr, f32, raw, nullptr), words);
+}
+
+TEST_F(ApiArguments, PartsThatNoMemoryHolds) {
+  const std::vector<std::size_t> ones(n, 1), beyond(n, SIZE_MAX - 1);
+  expect_counts_refused(std::vector<std::size_t>(n, SIZE_MAX), "recvcounts[0] = " + std::to_string(SIZE_MAX));
+  if (n > 1) expect_counts_refused(std::vector<std::size_t>(n, SIZE_MAX / n + 1), "recvcounts");  // in all, a few
+  const std::size_t* one = ones.data();
+  const std::size_t* far = beyond.data();
+  expect_refused(laconic_allgatherv(s, r, one, far, f32, raw, nullptr), "displs[0]");
+  expect_refused(laconic_allgatherv(LACONIC_IN_PLACE, r, one, far, f32, raw, nullptr), "displs[0]");
+  expect_refused(laconic_gatherv(s, 1, r, one, far, f32, 0, raw, nullptr), "displs[0]");
+  expect_refused(laconic_scatterv(s, one, far, r, 1, f32, 0, raw, nullptr), "displs[0]");
+  expect_refused(laconic_scatterv(s, one, nullptr, r, SIZE_MAX, f32, 0, raw, nullptr), "recvcount is ");
+  expect_refused(laconic_gatherv(s, SIZE_MAX, r, one, nullptr, f32, 0, raw, nullptr), "sendcount is ");
+  expect_refused(laconic_alltoallv(s, one, far, r, one, nullptr, f32, raw, nullptr), "sdispls[0]");
+  expect_refused(laconic_alltoallv(s, one, nullptr, r, one, far, f32, raw, nullptr), "rdispls[0]");
+  const std::vector<std::size_t> none(n, 0);  // whose displacements say nothing
+  EXPECT_EQ(laconic_allgatherv(LACONIC_IN_PLACE, r, none.data(), far, f32, raw, nullptr), LACONIC_OK);
+  expect_works();
+}
+
+TEST_F(ApiArguments, ACountOnOneRankIsAnErrorOnAll) {
+  const int last = comm.size() - 1;
+  const std::size_t count = comm.rank() == last ? SIZE_MAX : 100;
+  const std::string words = "rank " + std::to_string(last) + ": count is";
+  expect_refused(laconic_allreduce(s, r, count, f32, sum, raw, nullptr), words);
+  expect_refused(laconic_allgather(s, count, r, f32, raw, nullptr), words);
+  expect_refused(laconic_gather(s, count, r, f32, 0, raw, nullptr), words);
+  laconic_request* request = nullptr;
+  ASSERT_EQ(laconic_ibcast(r, count, f32, 0, raw, nullptr, &request), LACONIC_OK);
+  expect_refused(laconic_wait(&request), words);
+  expect_works();
+}
+
+TEST_F(ApiArguments, MessagesThatNoMemoryHolds) {
+  const int to = (comm.rank() + 1) % comm.size(), from = (comm.rank() + comm.size() - 1) % comm.size();
+  expect_refused(laconic_sendrecv(s, SIZE_MAX, f32, to, 1, r, 10, f32, from, 1, nullptr, raw, nullptr), "send has ");
+  expect_refused(laconic_sendrecv(s, 10, f32, to, 1, r, SIZE_MAX / 4 + 2, f32, from, 1, nullptr, raw, nullptr),
+                 "recv has ");
+  if (n > 1 && comm.rank() == 0) {
+    expect_refused(laconic_send(s, SIZE_MAX / 4 + 2, f32, 1, 0, raw, nullptr), "send has ");
+    EXPECT_EQ(laconic_send(s, 10, f32, 1, 0, raw, nullptr), LACONIC_OK);
+  } else if (comm.rank() == 1) {
+    expect_refused(laconic_recv(r, 10, f32, 0, 0, nullptr, raw, nullptr), "send has ");
+    expect_refused(laconic_recv(r, SIZE_MAX, f32, 0, 0, nullptr, raw, nullptr), "recv has ");
+  }
+  expect_works();
+}
+
+TEST_F(ApiArguments, InPlaceOnlyWhereItMeansSomething) {
+  void* const here = LACONIC_IN_PLACE;
+  const std::vector<std::size_t> counts(n, 100);
+  const std::size_t* c = counts.data();
+  const bool at_root = comm.rank() == 0;
+  for (const auto mode : {laconic::Mode::compressed, laconic::Mode::plain}) {
+    comm.set_options({.bound = "1e-3", .mode = mode});
+    for (const void* from : {static_cast<const void*>(s), static_cast<const void*>(here)}) {
+      expect_refused(laconic_allreduce(from, here, 100, f32, sum, raw, nullptr), "in place where");
+      expect_refused(laconic_reduce(from, here, 100, f32, sum, comm.rank(), raw, nullptr), "in place where");
+      expect_refused(laconic_scan(from, here, 100, f32, sum, raw, nullptr), "in place where");
+      expect_refused(laconic_exscan(from, here, 100, f32, sum, raw, nullptr), "in place where");
+      expect_refused(laconic_reduce_scatter(from, here, c, f32, sum, raw, nullptr), "in place where");
+      expect_refused(laconic_reduce_scatter_block(from, here, 100, f32, sum, raw, nullptr), "in place where");
+      expect_refused(laconic_allgather(from, 100, here, f32, raw, nullptr), "in place where");
+      expect_refused(laconic_allgatherv(from, here, c, nullptr, f32, raw, nullptr), "in place where");
+      expect_refused(laconic_gather(from, 100, here, f32, 0, raw, nullptr), "in place where");
+      expect_refused(laconic_gatherv(from, 100, here, c, nullptr, f32, 0, raw, nullptr), "in place where");
+      expect_refused(laconic_alltoall(from, here, 100, f32, raw, nullptr), "in place where");
+      expect_refused(laconic_alltoallv(from, c, nullptr, here, c, nullptr, f32, raw, nullptr), "in place where");
+    }
+    expect_refused(laconic_bcast(here, 100, f32, 0, raw, nullptr), "in place where");
+    for (void* to : {static_cast<void*>(r), here}) {
+      expect_refused(laconic_scatter(here, to, 100, f32, 0, raw, nullptr), "in place where");
+      expect_refused(laconic_scatterv(here, c, nullptr, to, 100, f32, 0, raw, nullptr), "in place where");
+    }
+    EXPECT_EQ(laconic_reduce(s, at_root ? r : here, 100, f32, sum, 0, raw, nullptr), LACONIC_OK)
+        << laconic_last_error();
+    const int to = (comm.rank() + 1) % comm.size(), from = (comm.rank() + comm.size() - 1) % comm.size();
+    expect_refused(laconic_sendrecv(here, 10, f32, to, 1, r, 10, f32, from, 1, nullptr, raw, nullptr), "in place");
+    expect_refused(laconic_sendrecv(s, 10, f32, to, 1, here, 10, f32, from, 1, nullptr, raw, nullptr), "in place");
+    EXPECT_EQ(laconic_in_place, 0);
+    expect_works();
+  }
+}
+
+}  // namespace
