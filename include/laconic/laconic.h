@@ -50,7 +50,10 @@ typedef enum laconic_op LACONIC_ENUM_BASE {
   LACONIC_SUM = 1,
   LACONIC_AVERAGE = 2, /* floating-point dtypes */
   LACONIC_MIN = 3,     /* NaN where an operand is NaN; -0 below +0 */
-  LACONIC_MAX = 4
+  LACONIC_MAX = 4,
+  /* Step by step (LACONIC_STEPWISE, which it takes by itself), of floating-point dtypes within no bound of the result:
+   * "lossless" (each step rounds) or "operand:..." */
+  LACONIC_PRODUCT = 5
 } laconic_op;
 
 /* Who talks to whom in an allreduce within a bound; in a reduce_scatter only whether it is direct; in a bcast, a reduce
@@ -179,7 +182,7 @@ int laconic_comm_total(const laconic_comm* comm, laconic_stats* stats);
 /* Collective; NULL is allowed. Non-blocking calls are finished first. */
 void laconic_comm_free(laconic_comm* comm);
 
-/* recvbuf[i] = sum (average, min, max) over ranks of sendbuf[i], within the bound (plus half a unit in the
+/* recvbuf[i] = sum (average, min, max, product) over ranks of sendbuf[i], within the bound (plus half a unit in the
  * last place of the result), the same bytes on every rank. An error on one rank is an error on all; recvbuf then holds
  * anything. */
 int laconic_allreduce(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
@@ -196,7 +199,7 @@ int laconic_reduce_scatter_block(const void* sendbuf, void* recvbuf, size_t recv
 int laconic_reduce(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op, int root,
                    laconic_comm* comm, const laconic_options* options);
 
-/* Rank r gets the sum (average, min, max) over ranks 0 .. r, or with exscan over ranks 0 .. r - 1, within the
+/* Rank r gets the sum (average, min, max, product) over ranks 0 .. r, or with exscan over ranks 0 .. r - 1, within the
  * bound; exscan does not write to rank 0's recvbuf. */
 int laconic_scan(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
                  laconic_comm* comm, const laconic_options* options);

@@ -37,7 +37,13 @@ inline void check(int code) {
   if (code != LACONIC_OK) throw Error(code, laconic_last_error());
 }
 
-enum class Op { sum = LACONIC_SUM, average = LACONIC_AVERAGE, min = LACONIC_MIN, max = LACONIC_MAX };
+enum class Op {
+  sum = LACONIC_SUM,
+  average = LACONIC_AVERAGE,
+  min = LACONIC_MIN,
+  max = LACONIC_MAX,
+  product = LACONIC_PRODUCT
+};
 
 enum class Schedule {
   automatic = LACONIC_AUTOMATIC,

@@ -308,6 +308,50 @@ TEST_F(ApiMpi, EveryCodecAndFrameworkOrTheReason) {
   expect_sum(1.1e-3);
 }
 
+TEST_F(ApiMpi, ProductsGoStepByStep) {
+  const auto n = static_cast<std::size_t>(comm.size());
+  constexpr std::size_t count = 3000;
+  const float mine_is = 1.0F + static_cast<float>(comm.rank()) / 2;
+  double all = 1, so_far = 1;
+  for (int r = 0; r < comm.size(); ++r) {
+    all *= 1 + r / 2.0;
+    if (r <= comm.rank()) so_far = all;
+  }
+  const std::vector<float> x(count * n, mine_is);
+  std::vector<float> y(x.size());
+  laconic_options o = LACONIC_OPTIONS_INIT;
+  o.mode = LACONIC_MODE_COMPRESSED;
+  for (const auto framework : {LACONIC_FRAMEWORK_DEFAULT, LACONIC_STEPWISE}) {
+    o.framework = framework;
+    for (const char* const text : {"lossless", "operand:1e-5"}) {
+      SCOPED_TRACE(text);
+      o.bound = text;
+      const double within = o.bound[0] == 'l' ? 1e-6 : 1e-3;
+      const auto expect = [&](int code, std::size_t elements, double product) {
+        ASSERT_EQ(code, LACONIC_OK) << laconic_last_error();
+        for (std::size_t i = 0; i < elements; ++i) ASSERT_NEAR(y[i], product, within);
+      };
+      laconic_comm* k = comm.raw();
+      expect(laconic_allreduce(x.data(), y.data(), count, LACONIC_F32, LACONIC_PRODUCT, k, &o), count, all);
+      expect(laconic_scan(x.data(), y.data(), count, LACONIC_F32, LACONIC_PRODUCT, k, &o), count, so_far);
+      expect(laconic_reduce_scatter_block(x.data(), y.data(), count, LACONIC_F32, LACONIC_PRODUCT, k, &o), count, all);
+    }
+  }
+  const auto expect_unsupported = [&](const char* words) {
+    EXPECT_EQ(laconic_allreduce(x.data(), y.data(), count, LACONIC_F32, LACONIC_PRODUCT, comm.raw(), &o),
+              LACONIC_UNSUPPORTED);
+    EXPECT_NE(std::string(laconic_last_error()).find(words), std::string::npos) << laconic_last_error();
+  };
+  o.bound = "1e-3";
+  expect_unsupported("state a bound for each of them");
+  o.framework = LACONIC_ON_GRID;
+  o.bound = "lossless";
+  expect_unsupported("take the framework stepwise");
+  std::vector<std::int32_t> numbers(count, 3);
+  comm.allreduce<std::int32_t>(numbers, laconic::Op::product);
+  EXPECT_EQ(numbers, std::vector<std::int32_t>(count, static_cast<std::int32_t>(std::lround(std::pow(3, n)))));
+}
+
 TEST_F(ApiMpi, MessagesBetweenTwo) {
   const int n = comm.size();
   const int from = (comm.rank() + n - 1) % n;
