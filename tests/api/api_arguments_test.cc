@@ -25,7 +25,8 @@ class ApiArguments : public testing::Test {
   /// words: that the text has.
   static void expect_refused(int code, const std::string& words) {
     EXPECT_EQ(code, LACONIC_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(laconic_last_error()).find(words), std::string::npos) << words << ": " << laconic_last_error();
+    EXPECT_NE(std::string(laconic_last_error()).find(words), std::string::npos)
+        << words << ": " << laconic_last_error();
   }
   void expect_works() {
     x.assign(room, 1.0F);
