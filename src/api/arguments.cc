@@ -19,8 +19,9 @@ void require_counts(const char* counts, const char* displs, const Parts& parts, 
   for (std::size_t r = 0; r < parts.counts.size(); ++r) {
     const std::size_t count = parts.counts[r];
     if (count > most - sum) {
-      throw Error(Code::invalid_argument, std::string(counts) + ": from " + counts + "[" + std::to_string(r) + "] = " +
-                                              std::to_string(count) + " on, more than " + std::to_string(most));
+      throw Error(Code::invalid_argument, std::string(counts) + "[" + std::to_string(r) +
+                                              "] = " + std::to_string(count) + ": want at most " +
+                                              std::to_string(most) + " in all");
     }
     sum += count;
     if (parts.displs.empty() || count == 0 || parts.displs[r] <= most - count) continue;
