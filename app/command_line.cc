@@ -1,7 +1,6 @@
 #include "command_line.h"
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
 #include <string_view>
 #include <utility>
 
@@ -15,15 +14,6 @@ bool asks_for_json(int argc, char** argv) {
   for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i)
     if (std::string_view(argv[i]) == "--json") return true;
   return false;
-}
-
-/// Of those that a launcher started; alone, too.
-bool is_first_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK"}) {
-    const char* const rank = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): before anything runs
-    if (rank != nullptr) return std::string_view(rank) == "0";
-  }
-  return true;
 }
 
 std::string explanation(const CLI::App& app, const CLI::ParseError& e) {
@@ -110,7 +100,7 @@ std::optional<int> CommandLine::parse(int argc, char** argv) {
     app_->exit(e);
     return checked_output(false, 0);
   } catch (const CLI::ParseError& e) {
-    return report_failure(asks_for_json(argc, argv) && is_first_rank(), Exit::usage, explanation(*app_, e));
+    return report_failure(asks_for_json(argc, argv), Exit::usage, explanation(*app_, e));
   }
   return std::nullopt;
 }

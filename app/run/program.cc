@@ -74,9 +74,12 @@ MpiOfProgram by_needs(const std::string& path) {
 
 /// Only what is called as MPIs call them: any other program must not be run to find out what it is.
 bool is_launcher(const std::string& word) {
-  const std::string name = fs::path(word).filename().string();
-  return std::ranges::any_of(std::array{"mpirun", "mpiexec", "orterun", "prterun", "prun"},
-                             [&](const char* known) { return name.starts_with(known); });
+  const fs::path name = fs::path(word).filename();
+  const auto is_one_of = [](const std::string& text, const auto& known) {
+    return std::ranges::count(known, text) != 0;
+  };
+  return is_one_of(name.stem().string(), std::array{"mpirun", "mpiexec", "orterun", "prterun", "prun"}) &&
+         is_one_of(name.extension().string(), std::array{"", ".openmpi", ".mpich", ".hydra", ".gforker"});
 }
 
 /// Whether MPI's own functions are among a program's: the name of one that only an MPI library defines, in the table of

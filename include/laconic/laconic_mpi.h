@@ -12,7 +12,7 @@ extern "C" {
 
 /* Collective over `mpi`, which is duplicated and may be freed afterwards. Free the result with laconic_comm_free before
  * MPI_Finalize. On failure *comm is NULL. An intercommunicator is LACONIC_INVALID_ARGUMENT, and so is any before
- * MPI_Init and after MPI_Finalize, but for those of MPI sessions. */
+ * MPI_Init (but for those of MPI sessions) and after MPI_Finalize. */
 int laconic_comm_from_mpi(MPI_Comm mpi, laconic_comm** comm);
 
 #ifdef __cplusplus

@@ -19,12 +19,12 @@ void require_usable(MPI_Comm mpi) {
   int finalized = 0;
   PMPI_Initialized(&initialized);
   PMPI_Finalized(&finalized);
-  // A session's communicators are there without MPI_Init, and after MPI_Finalize; these two are not. (Open MPI 5 has
-  // sessions, but is not MPI 4; and what was built for Open MPI 4 runs over it.)
+  require(finalized == 0, "mpi: MPI_Finalize has been called");
+  // A session's communicators are there without MPI_Init; these two are not. (Open MPI 5 has sessions, but is not MPI
+  // 4; and what was built for Open MPI 4 runs over it.)
   const bool of_world = mpi == MPI_COMM_WORLD || mpi == MPI_COMM_SELF;
-  const bool may_be_a_sessions = !of_world && ::dlsym(RTLD_DEFAULT, "PMPI_Session_init") != nullptr;
-  require(finalized == 0 || may_be_a_sessions, "mpi: MPI_Finalize has been called");
-  require(initialized != 0 || may_be_a_sessions, "mpi: MPI_Init has not been called");
+  const bool has_sessions = MPI_VERSION >= 4 || ::dlsym(RTLD_DEFAULT, "PMPI_Session_init") != nullptr;
+  require(initialized != 0 || (has_sessions && !of_world), "mpi: MPI_Init has not been called");
   int between_groups = 0;
   PMPI_Comm_test_inter(mpi, &between_groups);
   require(between_groups == 0, "mpi is an intercommunicator: collectives are offered within one group of ranks only");

@@ -128,7 +128,7 @@ const Report* PlainWay::at_once() {
 
 void PlainWay::propose(ConstArray operand) {
   Proposal& p = call_.proposal();
-  if (mode_ == Mode::plain && plain_.known) p.verify = false;  // the library's own result, as of the next ones
+  if (mode_ == Mode::plain) p.verify = false;  // the library's own result, as that of calls that ask nobody
   repeats_ = mode_ == Mode::automatic && history_ != nullptr && history_->repeats();
   if (repeats_) return;
   if (history_ != nullptr) {

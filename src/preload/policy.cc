@@ -1,6 +1,7 @@
 #include "preload/policy.h"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <string>
 
@@ -12,6 +13,19 @@ namespace {
 template <typename T>
 bool contains_or_any(const std::vector<T>& wanted, T value) {
   return wanted.empty() || std::find(wanted.begin(), wanted.end(), value) != wanted.end();
+}
+
+constexpr std::array every_dtype{DType::f32, DType::f64, DType::f16, DType::bf16,
+                                 DType::i32, DType::i64, DType::u32, DType::u64};
+
+void require_use(const Codec& codec, DType dtype, const std::optional<Bound>& within) {
+  require_dtype(codec, dtype);
+  if (!within) return;
+  const bool ratio = within->kind == BoundKind::ratio;
+  // Where nothing is lost, a ratio would pass for a bound.
+  if (ratio != (codec.promise() == Promise::rate))
+    static_cast<void>(grid_for(codec, ratio ? rate_grid(dtype, 1) : Grid{.dtype = dtype}));  // says why not
+  static_cast<void>(grid_for(codec, dtype, *within, Range{}));
 }
 
 }  // namespace
@@ -37,10 +51,29 @@ bool matches_pattern(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
-void Rule::require_use_for(const Bound& given) const {
+bool Rule::takes_all() const {
+  const Rule any;
+  return collectives.empty() && dtypes.empty() && ops.empty() && communicator.empty() && label.empty() &&
+         min_bytes <= any.min_bytes && max_bytes == any.max_bytes && min_ranks <= any.min_ranks &&
+         max_ranks == any.max_ranks;
+}
+
+void Rule::narrow(const std::optional<Bound>& within) {
   const Codec& chosen = *find_codec(codec);
-  for (const DType d : dtypes) require_dtype(chosen, d);
-  static_cast<void>(grid_for(chosen, dtypes.empty() ? DType::f32 : dtypes.front(), given, Range{}));
+  const bool named = !dtypes.empty();
+  std::vector<DType> taken;
+  std::optional<Error> why_not;
+  for (const DType d : named ? dtypes : std::vector<DType>(every_dtype.begin(), every_dtype.end())) {
+    try {
+      require_use(chosen, d, within);
+      taken.push_back(d);
+    } catch (const Error& e) {
+      if (named) throw;
+      if (!why_not) why_not = e;
+    }
+  }
+  if (taken.empty()) throw Error(*why_not);
+  if (taken.size() < every_dtype.size()) dtypes = taken;
 }
 
 bool Rule::matches(const Situation& s) const {
@@ -90,14 +123,15 @@ Policy load_policy(const std::string& path) {
 Policy policy_of(const Config& config) {
   Policy policy;
   if (!config.policy.empty()) policy = load_policy(config.policy);
-  policy.rules.emplace_back();
+  if (std::none_of(policy.rules.begin(), policy.rules.end(), [](const Rule& r) { return r.takes_all(); }))
+    policy.rules.emplace_back();
   for (Rule& r : policy.rules) {
     r.mode = r.mode.value_or(config.mode);
+    if (r.off || r.bound) continue;
     try {
-      r.require_use_for(options_under(r, config).bound);
+      r.narrow(options_under(r, config).bound);
     } catch (const Error& e) {
-      const char* const whose = config.bound ? "LACONIC_BOUND: " : "a rule without bound: ";
-      throw Error(e.code(), (r.bound ? "" : whose) + std::string(e.what()));
+      throw Error(e.code(), (config.bound ? "LACONIC_BOUND: " : "a rule without bound: ") + std::string(e.what()));
     }
   }
   return policy;

@@ -68,8 +68,11 @@ struct Rule {
   std::optional<Mode> mode;
 
   [[nodiscard]] bool matches(const Situation& s) const;
-  /// Throws Error(unsupported) where the codec has no use for a type that the rule names, or for this bound.
-  void require_use_for(const Bound& given) const;
+  /// Whether no call that the default rule would match gets past this one.
+  [[nodiscard]] bool takes_all() const;
+  /// Leaves those types that the codec takes, and within this bound. Throws Error(unsupported, invalid_argument) that
+  /// says why not where the rule names one that it does not take, or where none is left.
+  void narrow(const std::optional<Bound>& within);
   /// Calls with smaller arrays are left alone though the rule matches them.
   [[nodiscard]] std::uint64_t least_bytes() const;
 };
@@ -95,7 +98,7 @@ Policy load_policy(const std::string& path);
 
 /// The file that LACONIC_POLICY names (Error(io) if it cannot be read), followed by the rule that everything else is
 /// under: served within LACONIC_BOUND, losslessly where there is none. Rules without a mode get that of `config`; those
-/// without a bound must have a use for that of `config`: Error(unsupported).
+/// without a bound must have a use for that of `config`: Error(unsupported, invalid_argument).
 Policy policy_of(const Config& config);
 
 /// How a call under this rule is made. What the rule leaves open is as `config` has it.

@@ -12,8 +12,6 @@
 namespace laconic::preload {
 namespace {
 
-constexpr std::array dtypes{DType::f32, DType::f64, DType::f16, DType::bf16,
-                            DType::i32, DType::i64, DType::u32, DType::u64};
 constexpr std::array collectives{Collective::allreduce, Collective::reduce,  Collective::reduce_scatter,
                                  Collective::bcast,     Collective::scatter, Collective::gather,
                                  Collective::allgather, Collective::alltoall};
@@ -160,14 +158,10 @@ Rule read_rule(const toml::table& table, const std::string& file) {
     read_member(read, key.str(), value, rule, [&](const std::string& what) { refuse(file, where, what); });
   }
   try {
-    if (rule.bound) rule.require_use_for(*rule.bound);
+    rule.narrow(rule.bound);
   } catch (const Error& e) {
     refuse(file, table.source(), e.what());
   }
-  const Codec& codec = *find_codec(rule.codec);
-  if (rule.dtypes.empty() && !std::all_of(dtypes.begin(), dtypes.end(), [&](DType d) { return codec.takes(d); }))
-    std::copy_if(dtypes.begin(), dtypes.end(), std::back_inserter(rule.dtypes),
-                 [&](DType d) { return codec.takes(d); });
   if (rule.min_bytes > rule.max_bytes) refuse(file, table.source(), "no size is both min_size and max_size");
   if (rule.min_ranks > rule.max_ranks) refuse(file, table.source(), "no communicator has min_ranks and max_ranks");
   return rule;

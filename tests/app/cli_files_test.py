@@ -232,12 +232,14 @@ class Failures(CommandTest):
             self.assertIn("absent" if "absent" in arguments else "No space left", done.stderr)
 
     def test_programs_are_not_run_to_find_out_their_mpi(self):
-        self.write("job.sh", b"#!/bin/sh\ntouch ran\necho Open MPI\n")
-        os.chmod(self.path("job.sh"), 0o755)
-        for more in (["--dry-run"], []):
-            _, said = self.run_laconic("run", "--bound", "1e-3", *more, "--", "./job.sh", code=2)
-            self.assertIn("--mpi", said)
-        self.assertEqual(self.files(), ["job.sh"])
+        names = ["job.sh", "mpirun_case.sh", "prune.sh"]
+        for name in names:
+            self.write(name, b"#!/bin/sh\ntouch ran\necho Open MPI\n")
+            os.chmod(self.path(name), 0o755)
+            for more in (["--dry-run"], []):
+                _, said = self.run_laconic("run", "--bound", "1e-3", *more, "--", "./" + name, code=2)
+                self.assertIn("--mpi", said)
+        self.assertEqual(self.files(), names)
 
     def test_wrong_sizes(self):
         self.write("x.f32", floats(wave(100)) + b"abc")

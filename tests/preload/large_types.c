@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { N = 6000, ALL = 3 * N, KINDS = 11 };
+enum { N = 6000, ALL = 3 * N, KINDS = 13 };
 
 static float x[ALL], y[ALL], dense[N + 1], marks[ALL];
 static int rank, wrong, calls;
@@ -52,6 +52,15 @@ static MPI_Datatype type_of(int kind) {
     case 9:
       MPI_Type_create_subarray_c(2, sizes, inner, starts, MPI_ORDER_C, MPI_FLOAT, &t);
       break;
+    case 10:
+      MPI_Type_create_hindexed_block_c(2, N / 2, bytes, MPI_FLOAT, &t);
+      break;
+    case 11: {
+      const int one[2] = {1, 1}, distributed[2] = {MPI_DISTRIBUTE_BLOCK, MPI_DISTRIBUTE_NONE};
+      const int as_it_comes[2] = {MPI_DISTRIBUTE_DFLT_DARG, MPI_DISTRIBUTE_DFLT_DARG};
+      MPI_Type_create_darray_c(1, 0, 2, inner, distributed, as_it_comes, one, MPI_ORDER_C, MPI_FLOAT, &t);
+      break;
+    }
     default: /* a large one within one that is not */
       MPI_Type_vector_c(N / 4, 1, 2, MPI_FLOAT, &part);
       MPI_Type_create_resized_c(part, 0, 4 * N, &t);
@@ -82,10 +91,13 @@ static void pass(int kind, int last, double tolerance) {
   for (int i = 0; i < ALL; ++i) y[i] = x[i] = value(rank, i);
   ++calls;
   MPI_Bcast(y, 1, t, 0, MPI_COMM_WORLD);
+  int changed = 0;
   for (int i = 0; i < ALL; ++i) {
     const int moved = marks[i] != 0;
     expect("bcast", kind, i, y[i], moved ? value(0, i) : x[i], moved ? tolerance : 0);
+    changed += moved && y[i] != value(0, i);
   }
+  if (tolerance > 0) expect("serving", kind, 0, changed != 0, 1, 0); /* MPI would have left every bit */
   float* all = malloc((size_t)(last + 1) * (size_t)n * sizeof *all);
   if (all == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
   ++calls;

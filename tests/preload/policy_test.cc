@@ -122,6 +122,10 @@ TEST(Policy, MistakesNameTheLine) {
   EXPECT_EQ(complaint("[[rule]]\ndatatype = []\n").substr(0, 40), "p.toml:2:12: datatype is an empty list: ");
   EXPECT_EQ(complaint("[[rule]]\ncodec = \"szx\"\ndatatype = \"i32\"\nbound = \"1\"\n").substr(0, 18),
             "p.toml:1:1: codec:");
+  EXPECT_EQ(complaint("[[rule]]\ncodec = \"szx\"\ndatatype = \"i32\"\n").substr(0, 18), "p.toml:1:1: codec:");
+  EXPECT_EQ(complaint("[[rule]]\ndatatype = [\"i32\", \"f32\"]\nbound = \"10x\"\n").substr(0, 24),
+            "p.toml:1:1: bound: slice");
+  EXPECT_EQ(complaint("[[rule]]\ncodec = \"lz4\"\nbound = \"10x\"\n").substr(0, 18), "p.toml:1:1: bound:");
   EXPECT_EQ(complaint("[[rule]]\nbound = \"10x\"\n").substr(0, 24), "p.toml:1:1: bound: slice");
   EXPECT_EQ(complaint("[[rule]]\ncodec = \"szx\"\nbound = \"10x\"\n").substr(0, 22), "p.toml:1:1: bound: szx");
   EXPECT_EQ(complaint("[[rules]]\n").substr(0, 31), "p.toml:1:3: 'rules' is not know");
@@ -134,6 +138,23 @@ TEST(Policy, ARuleLeavesAloneWhatItsCodecDoesNotTake) {
   EXPECT_EQ(p.match({.dtype = DType::f64, .bytes = 1 << 20, .ranks = 2}), &p.rules[0]);
   EXPECT_EQ(p.match({.dtype = DType::i32, .bytes = 1 << 20, .ranks = 2}), &p.rules[1]);
   EXPECT_EQ(p.match({.dtype = DType::bf16, .bytes = 1 << 20, .ranks = 2}), &p.rules[1]);
+  if (!find_codec("zfp-rate").available()) return;
+  const Policy rate = parse_policy("[[rule]]\ncodec = 'zfp-rate'\nbound = '50x'\n", "p.toml");  // f32 has 32 bits
+  EXPECT_NE(rate.match({.dtype = DType::f64, .bytes = 1 << 20, .ranks = 2}), nullptr);
+  EXPECT_EQ(rate.match({.dtype = DType::f32, .bytes = 1 << 20, .ranks = 2}), nullptr);
+}
+
+TEST(Policy, ABoundNeedOnlySuitRulesThatServeWithinIt) {
+  const std::string path = testing::TempDir() + "laconic_off_policy.toml";
+  std::ofstream(path) << "[[rule]]\ncollective = 'bcast'\nbound = '1e-3'\n[[rule]]\nmode = 'off'\n";
+  Config config;
+  config.policy = path;
+  config.bound = Bound::parse("10x");
+  const Policy p = policy_of(config);
+  EXPECT_EQ(p.rules.size(), 2U);
+  EXPECT_EQ(p.match({.collective = Collective::allreduce, .bytes = 1 << 20, .ranks = 2}), nullptr);
+  EXPECT_NE(p.match({.collective = Collective::bcast, .bytes = 1 << 20, .ranks = 2}), nullptr);
+  std::remove(path.c_str());
 }
 
 TEST(Policy, NothingTinyIsServedUnlessThatIsAskedForOutright) {

@@ -1,6 +1,7 @@
 #include "preload/mpi/datatypes.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <climits>
 #include <cstdint>
@@ -225,7 +226,40 @@ MPI_Datatype number_type(DType base) {
   }
 }
 
-/// Pieces whose numbers an int can count.
+/// So many numbers, as MPI's calls take them: an int of a type, which is made for that where they are more.
+class Numbers {
+ public:
+  Numbers(MPI_Count n, MPI_Datatype number) : count_(static_cast<int>(n)), type_(number) {
+    constexpr MPI_Count most = MPI_Count{1} << 30;
+    if (n <= most) return;
+    count_ = 1;
+    MPI_Count lower = 0, bytes = 0;
+    PMPI_Type_get_extent_x(number, &lower, &bytes);
+    MPI_Datatype block = MPI_DATATYPE_NULL;
+    PMPI_Type_contiguous(static_cast<int>(most), number, &block);
+    const std::array<int, 2> counts{static_cast<int>(n / most), static_cast<int>(n % most)};
+    const std::array<MPI_Aint, 2> places{0, static_cast<MPI_Aint>(n / most * most * bytes)};
+    const std::array<MPI_Datatype, 2> types{block, number};
+    PMPI_Type_create_struct(2, counts.data(), places.data(), types.data(), &made_);
+    PMPI_Type_free(&block);
+    PMPI_Type_commit(&made_);
+    type_ = made_;
+  }
+  Numbers(const Numbers&) = delete;
+  Numbers& operator=(const Numbers&) = delete;
+  ~Numbers() {
+    if (made_ != MPI_DATATYPE_NULL) PMPI_Type_free(&made_);
+  }
+  [[nodiscard]] int count() const { return count_; }
+  [[nodiscard]] MPI_Datatype type() const { return type_; }
+
+ private:
+  int count_;
+  MPI_Datatype type_;
+  MPI_Datatype made_ = MPI_DATATYPE_NULL;
+};
+
+/// Pieces whose elements an int can count.
 MPI_Count elements_a_piece(const TypeInfo& info) {
   return std::max<MPI_Count>(1, (MPI_Count{1} << 30) / static_cast<MPI_Count>(std::max<std::size_t>(info.numbers, 1)));
 }
@@ -237,7 +271,7 @@ int in_pieces(MPI_Count count, const TypeInfo& info, Copy&& copy) {
   for (MPI_Count first = 0; first < count; first += most) {
     const MPI_Count n = std::min(most, count - first);
     const int code = copy(first * info.extent, static_cast<int>(n), static_cast<std::size_t>(first) * info.bytes,
-                          static_cast<int>(n * static_cast<MPI_Count>(info.numbers)));
+                          n * static_cast<MPI_Count>(info.numbers));
     if (code != MPI_SUCCESS) return code;
   }
   return MPI_SUCCESS;
@@ -294,20 +328,22 @@ std::optional<Op> op_of(MPI_Op op) {
 int gather_numbers(const void* buffer, MPI_Count count, MPI_Datatype type, void* out) {
   const TypeInfo& info = info_of(type);
   const MPI_Datatype number = number_type(*info.base);
-  return in_pieces(count, info, [&](MPI_Aint from, int n, std::size_t to, int numbers) {
+  return in_pieces(count, info, [&](MPI_Aint from, int n, std::size_t to, MPI_Count many) {
     const int tag = next_copy_tag();
-    return PMPI_Sendrecv(at(buffer, from), n, type, 0, tag, static_cast<char*>(out) + to, numbers, number, 0, tag, self,
-                         MPI_STATUS_IGNORE);
+    const Numbers numbers(many, number);
+    return PMPI_Sendrecv(at(buffer, from), n, type, 0, tag, static_cast<char*>(out) + to, numbers.count(),
+                         numbers.type(), 0, tag, self, MPI_STATUS_IGNORE);
   });
 }
 
 int scatter_numbers(const void* in, void* buffer, MPI_Count count, MPI_Datatype type) {
   const TypeInfo& info = info_of(type);
   const MPI_Datatype number = number_type(*info.base);
-  return in_pieces(count, info, [&](MPI_Aint to, int n, std::size_t from, int numbers) {
+  return in_pieces(count, info, [&](MPI_Aint to, int n, std::size_t from, MPI_Count many) {
     const int tag = next_copy_tag();
-    return PMPI_Sendrecv(static_cast<const char*>(in) + from, numbers, number, 0, tag, at(buffer, to), n, type, 0, tag,
-                         self, MPI_STATUS_IGNORE);
+    const Numbers numbers(many, number);
+    return PMPI_Sendrecv(static_cast<const char*>(in) + from, numbers.count(), numbers.type(), 0, tag, at(buffer, to),
+                         n, type, 0, tag, self, MPI_STATUS_IGNORE);
   });
 }
 
