@@ -52,8 +52,7 @@ void set_environment(const RunOptions& o, const Session& session, const std::str
 /// Open MPI's launcher hands its environment to ranks on other hosts only where it is told to.
 std::vector<std::string> with_exports(const RunOptions& o, const std::string& flavour) {
   std::vector<std::string> words = o.command;
-  const std::string launcher = std::filesystem::path(words[0]).filename().string();
-  if (flavour != "openmpi" || (!launcher.starts_with("mpirun") && !launcher.starts_with("mpiexec"))) return words;
+  if (flavour != "openmpi" || !is_launcher(words[0])) return words;
   std::vector<std::string> exports;
   for (char** e = environ; *e != nullptr; ++e) {
     const std::string entry = *e;

@@ -16,15 +16,7 @@ constexpr std::array<std::uint8_t, 4> lcz_magic = {'L', 'C', 'Z', 2};
 constexpr std::size_t fixed_bytes = 8;
 constexpr std::size_t tail_bytes = 8;
 
-/// CRC-32C, bit by bit: headers are a few dozen bytes.
-std::uint32_t crc32c(std::span<const std::uint8_t> data) {
-  std::uint32_t crc = 0xffffffffU;
-  for (const std::uint8_t byte : data) {
-    crc ^= byte;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1U) != 0 ? 0x82f63b78U : 0U);
-  }
-  return ~crc;
-}
+std::uint32_t crc32c(std::span<const std::uint8_t> data) { return ~frame::crc_update(frame::crc_start, data); }
 
 void put(std::vector<std::uint8_t>& out, std::uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i) out.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
@@ -49,19 +41,15 @@ std::vector<std::uint8_t> make_lcz_header(const Shape& shape, FileKind original)
   return out;
 }
 
-void LczSeal::add_header(std::span<const std::uint8_t> header) {
-  const auto crc = header.last(tail_bytes).first(4);
-  checksums_.insert(checksums_.end(), crc.begin(), crc.end());
-}
+void LczSeal::add_header(std::span<const std::uint8_t> header) { add(header.subspan(header.size() - tail_bytes, 4)); }
 
-void LczSeal::add_frame(std::span<const std::uint8_t> frame) {
-  const auto crc = frame.subspan(frame::at_crc, 4);
-  checksums_.insert(checksums_.end(), crc.begin(), crc.end());
-}
+void LczSeal::add_frame(std::span<const std::uint8_t> frame) { add(frame.subspan(frame::at_crc, 4)); }
+
+void LczSeal::add(std::span<const std::uint8_t> checksum) { crc_ = frame::crc_update(crc_, checksum); }
 
 std::vector<std::uint8_t> LczSeal::bytes() const {
   std::vector<std::uint8_t> out;
-  put(out, crc32c(checksums_), 4);
+  put(out, ~crc_, 4);
   put(out, 0, 4);
   return out;
 }

@@ -20,6 +20,7 @@
 #include <span>
 #include <vector>
 
+#include "frame/checksum.h"
 #include "frame/frame.h"
 #include "io/array_file.h"
 #include "io/file.h"
@@ -39,7 +40,9 @@ class LczSeal {
   [[nodiscard]] std::vector<std::uint8_t> bytes() const;
 
  private:
-  std::vector<std::uint8_t> checksums_;
+  void add(std::span<const std::uint8_t> checksum);
+
+  std::uint32_t crc_ = frame::crc_start;  // of all checksums so far
 };
 
 /// Reads a .lcz file frame by frame. Throws Failure(corrupt) when it is damaged, Failure(bad_data) when it is none.

@@ -72,16 +72,6 @@ MpiOfProgram by_needs(const std::string& path) {
   return {};
 }
 
-/// Only what is called as MPIs call them: any other program must not be run to find out what it is.
-bool is_launcher(const std::string& word) {
-  const fs::path name = fs::path(word).filename();
-  const auto is_one_of = [](const std::string& text, const auto& known) {
-    return std::ranges::count(known, text) != 0;
-  };
-  return is_one_of(name.stem().string(), std::array{"mpirun", "mpiexec", "orterun", "prterun", "prun"}) &&
-         is_one_of(name.extension().string(), std::array{"", ".openmpi", ".mpich", ".hydra", ".gforker"});
-}
-
 /// Whether MPI's own functions are among a program's: the name of one that only an MPI library defines, in the table of
 /// its symbols.
 bool has_own_mpi(const std::string& content) {
@@ -90,6 +80,15 @@ bool has_own_mpi(const std::string& content) {
 }
 
 }  // namespace
+
+bool is_launcher(const std::string& word) {
+  const fs::path name = fs::path(word).filename();
+  const auto is_one_of = [](const std::string& text, const auto& known) {
+    return std::ranges::count(known, text) != 0;
+  };
+  return is_one_of(name.stem().string(), std::array{"mpirun", "mpiexec", "orterun", "prterun", "prun"}) &&
+         is_one_of(name.extension().string(), std::array{"", ".openmpi", ".mpich", ".hydra", ".gforker"});
+}
 
 std::string flavour_of_version(const std::string& text) {
   for (const char* name : {"Open MPI", "OpenRTE", "PRRTE", "prterun"}) {

@@ -13,10 +13,14 @@ struct MpiOfProgram {
 };
 
 /// command: a launcher with its arguments, or a program alone. Looks at the files that the words name: what MPI library
-/// a program needs; else (Python, scripts) whose the launcher is, by its --version, if it is called mpirun, mpiexec,
-/// orterun, prterun or prun; nothing else is run. Throws Failure(usage) for a program that MPI is linked into
+/// a program needs; else (Python, scripts) whose the launcher is, by its --version, if
+/// is_launcher(); nothing else is run. Throws Failure(usage) for a program that MPI is linked into
 /// statically: nothing can be loaded before it.
 MpiOfProgram mpi_of(const std::vector<std::string>& command);
+
+/// Whether a word is called as MPIs call their launchers: mpirun, mpiexec, orterun, prterun or prun, or one of these
+/// with an MPI's name behind a dot. Anything else must not be run to find out what it is.
+bool is_launcher(const std::string& word);
 
 /// The flavour of a launcher that says this of its version; empty if it is none that is known.
 std::string flavour_of_version(const std::string& text);

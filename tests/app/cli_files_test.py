@@ -239,6 +239,9 @@ class Failures(CommandTest):
             for more in (["--dry-run"], []):
                 _, said = self.run_laconic("run", "--bound", "1e-3", *more, "--", "./" + name, code=2)
                 self.assertIn("--mpi", said)
+            if os.path.exists(os.path.join(os.path.dirname(cli_support.LACONIC), "..", "lib", "openmpi")):
+                planned = self.json("run", "--bound", "1e-3", "--mpi", "openmpi", "--dry-run", "--", "./" + name, "-n", "2")
+                self.assertEqual(planned["command"], ["./" + name, "-n", "2"])  # no launcher's options for it
         self.assertEqual(self.files(), names)
 
     def test_wrong_sizes(self):
