@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -30,6 +31,12 @@ void store(std::uint8_t* p, T v) {
 }
 
 [[noreturn]] void corrupt(const std::string& why) { throw Error(Code::corrupt, "frame: " + why); }
+
+std::string shown(double v) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", v);
+  return text;
+}
 
 /// The register after the header but for the checksum in it.
 std::uint32_t crc_of_header(const std::uint8_t* frame) {
@@ -97,9 +104,9 @@ void check_grid(const Grid& g, Promise promise) {
   const double least = f64 ? 0x1p-901 : 0x1p-111;
   const double most = f64 ? 0x1p900 : 0x1p120;
   if (!is_float(g.dtype)) corrupt("an integer type with a step");
-  if (!(g.step >= least && g.step <= most)) corrupt("step " + std::to_string(g.step) + " out of range");
+  if (!(g.step >= least && g.step <= most)) corrupt("step " + shown(g.step) + " out of range");
   if (!f64 && static_cast<double>(static_cast<float>(g.step)) != g.step) corrupt("step is no 32-bit float");
-  if (!(g.bound > 0) || std::isinf(g.bound)) corrupt("bound is not positive");
+  if (!(g.bound >= least) || std::isinf(g.bound)) corrupt("bound " + shown(g.bound) + " out of range");
   if (g.qbits < 1 || g.qbits > (f64 ? 50 : 22)) corrupt("qbits " + std::to_string(g.qbits) + " out of range");
 }
 

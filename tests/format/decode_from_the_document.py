@@ -163,10 +163,11 @@ class Header:
 
     def check_grid(self):
         require(self.floating, "step of an integer type")
-        require(0 < self.bound < math.inf, "bound")
         if self.dtype == "f64":
+            require(2.0**-901 <= self.bound < math.inf, "bound")
             require(2.0**-901 <= self.step <= 2.0**900 and 1 <= self.qbits <= 50, "step or qbits")
         else:
+            require(2.0**-111 <= self.bound < math.inf, "bound")
             require(2.0**-111 <= self.step <= 2.0**120 and f32(self.step) == self.step and 1 <= self.qbits <= 22, "step or qbits")
 
 

@@ -18,6 +18,7 @@
 #include <cstring>
 
 #include "codec/slice/byte_tables.h"
+#include "codec/slice/flush_subnormals.h"
 
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt"))), apply_to = function)

@@ -1,19 +1,6 @@
 // What the AVX2 set does apart from its plane coder: elements <-> integers, residuals, the choice of a predictor,
 // tables of codes. Included inside a target region and an anonymous namespace, after fast_codec.h's types.
 
-/// Subnormal inputs would make every multiplication take a hundred cycles. Flushing them changes no decision: steps,
-/// bounds and products are normal numbers (grid.cc), and a subnormal is 0 on every grid.
-class FlushSubnormals {
- public:
-  FlushSubnormals() : saved_(_mm_getcsr()) { _mm_setcsr(saved_ | 0x8040); }
-  ~FlushSubnormals() { _mm_setcsr(saved_); }
-  FlushSubnormals(const FlushSubnormals&) = delete;
-  FlushSubnormals& operator=(const FlushSubnormals&) = delete;
-
- private:
-  unsigned saved_;
-};
-
 /// The integers of one block: 64 values in eight registers.
 struct Block64 {
   __m256i v[8];

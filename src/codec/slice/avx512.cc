@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "codec/slice/byte_tables.h"
+#include "codec/slice/flush_subnormals.h"
 
 #if defined(__clang__)
 #pragma clang attribute push(                                                                                   \

@@ -2,19 +2,6 @@
 // inside a target region and an anonymous namespace, after fast_codec.h's types. The plane coder is what the sets
 // differ in.
 
-/// Subnormal inputs would make every multiplication take a hundred cycles. Flushing them changes no decision: steps,
-/// bounds and products are normal numbers (grid.cc), and a subnormal is 0 on every grid.
-class FlushSubnormals {
- public:
-  FlushSubnormals() : saved_(_mm_getcsr()) { _mm_setcsr(saved_ | 0x8040); }
-  ~FlushSubnormals() { _mm_setcsr(saved_); }
-  FlushSubnormals(const FlushSubnormals&) = delete;
-  FlushSubnormals& operator=(const FlushSubnormals&) = delete;
-
- private:
-  unsigned saved_;
-};
-
 /// The integers of one block: 64 values in four registers.
 struct Block64 {
   __m512i v[4];

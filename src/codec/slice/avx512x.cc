@@ -10,6 +10,8 @@
 
 #include <cstring>
 
+#include "codec/slice/flush_subnormals.h"
+
 #if defined(__clang__)
 #pragma clang attribute push(                                                                                \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512bitalg," \
