@@ -25,16 +25,16 @@ inline const Communicator& required(const laconic_comm* comm) { return required(
 /// ranks hear of it and fail too.
 class Chosen {
  public:
-  Chosen(const laconic_options* given, const Communicator& comm) {
+  Chosen(const laconic_options* given, const Communicator& comm) : options_(comm.defaults()) {
     try {
-      options_ = options_from(given, comm.defaults());
+      read_options(given, options_);
     } catch (const Error& e) {
       wrong_ = e;
     }
   }
   void refuse_with(const Error& why) { wrong_ = why; }
   [[nodiscard]] const Options& of(Collective collective, Communicator& comm) const {
-    if (wrong_) refuse(collective, comm, *wrong_);
+    if (wrong_) refuse(collective, comm, options_, *wrong_);
     return options_;
   }
 
@@ -58,7 +58,7 @@ const Report& make(const Arguments& call, Communicator& on, const Options& optio
   try {
     call.require_counts(on.size());
   } catch (const Error& e) {
-    refuse(Arguments::collective, on, e);
+    refuse(Arguments::collective, on, options, e);
   }
   return call.run(on, options);
 }

@@ -36,16 +36,14 @@ Options options_from_environment() {
   return o;
 }
 
-Options options_from(const laconic_options* given, const Options& base) {
-  if (given == nullptr) return base;
+void read_options(const laconic_options* given, Options& o) {
+  if (given == nullptr) return;
   // A program compiled against an older header knows fewer fields; none of them was ever removed.
   constexpr std::size_t first_version = offsetof(laconic_options, segment) + sizeof given->segment;
   if (given->struct_size < first_version) {
     throw Error(Code::invalid_argument,
                 "options.struct_size is " + std::to_string(given->struct_size) + ": begin with LACONIC_OPTIONS_INIT");
   }
-  Options o = base;
-  if (given->bound != nullptr) o.bound = Bound::parse(given->bound);
   if (given->threads != 0) o.threads = given->threads;
   o.confirm = given->unconfirmed == 0;
   if (given->segment != 0) o.segment_values = given->segment;
@@ -71,6 +69,12 @@ Options options_from(const laconic_options* given, const Options& base) {
     require_one_of("framework", given->framework, LACONIC_ON_GRID, LACONIC_POINT_TO_POINT);
     o.framework = static_cast<Framework>(given->framework);
   }
+  if (given->bound != nullptr) o.bound = Bound::parse(given->bound);
+}
+
+Options options_from(const laconic_options* given, const Options& base) {
+  Options o = base;
+  read_options(given, o);
   return o;
 }
 

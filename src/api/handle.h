@@ -45,7 +45,10 @@ namespace laconic::api {
 /// Keeps the text for laconic_last_error() and returns the code.
 int report(Code code, const std::string& text) noexcept;
 
-/// The options that a C caller means. `base` supplies what it leaves open. Throws Error(invalid_argument).
+/// What a C caller says, over what `o` has. Throws Error(invalid_argument): the bound is read last, so that the mode is
+/// known where a text is wrong.
+void read_options(const laconic_options* given, Options& o);
+/// The options that it means; `base` supplies what it leaves open.
 Options options_from(const laconic_options* given, const Options& base);
 
 /// Throws Error(invalid_argument) where `out` is null, or too small.

@@ -53,7 +53,9 @@ const Report& Allgather::run(Communicator& on, const Options& options) const {
 }
 
 const Report& Allgatherv::run(Communicator& on, const Options& options) const {
-  if (parts.counts.get().empty()) refuse(collective, on, Error(Code::invalid_argument, "recvcounts is null"));
+  if (parts.counts.get().empty()) {
+    refuse(collective, on, options, Error(Code::invalid_argument, "recvcounts is null"));
+  }
   const MutArray recv{buffer(recvbuf), parts.extent(), as_dtype(dtype)};
   const void* const part = parts.part_of(recv.data, recv.dtype, on);
   const ConstArray send{in_place_or(sendbuf, part), parts.counts.own(on), recv.dtype};

@@ -310,10 +310,18 @@ Schedule Call::faster_schedule(ConstArray operand, const Budget& budget, const A
   return choose(direct);
 }
 
-void refuse(Collective collective, Communicator& comm, const Error& why) {
+void refuse(Collective collective, Communicator& comm, const Options& options, const Error& why) {
+  const bool nobody_asks = options.mode == Mode::plain && options.leave_way_open() && comm.size() > 1 &&
+                           comm.routing().plain_wanted_by_all(collective);
+  if (nobody_asks) throw refusal(collective, comm.rank(), why);
   Call call(collective, comm, {});
   call.check([&] { throw why; });
-  call.agree(CountRule::equal);
+  try {
+    call.agree(CountRule::equal);
+  } catch (const Error& e) {
+    if (e.code() != Code::transport) throw;
+    throw Error(e.code(), std::string(e.what()) + "; this rank could not begin its call: " + why.what());
+  }
   throw why;
 }
 

@@ -193,10 +193,9 @@ void require_totals(const std::vector<Record>& all) {
 void require_nobody_refused(const std::vector<Record>& all) {
   for (std::size_t r = 0; r < all.size(); ++r) {
     if (all[r].refused == 0) continue;
-    const std::size_t length = strnlen(all[r].text, text_room);
-    throw Error(static_cast<Code>(all[r].refused), std::string(name_of(static_cast<Collective>(all[r].collective))) +
-                                                       ": rank " + std::to_string(r) + ": " +
-                                                       std::string(all[r].text, length));
+    const std::string text(all[r].text, strnlen(all[r].text, text_room));
+    throw refusal(static_cast<Collective>(all[r].collective), static_cast<int>(r),
+                  Error(static_cast<Code>(all[r].refused), text));
   }
 }
 
@@ -222,6 +221,10 @@ std::vector<T> exchange(Communicator& comm, const T& mine, Report& report) {
 }
 
 }  // namespace
+
+Error refusal(Collective collective, int rank, const Error& why) {
+  return {why.code(), std::string(name_of(collective)) + ": rank " + std::to_string(rank) + ": " + why.what()};
+}
 
 Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report& report) {
   const double before = report.stats.wire_seconds;

@@ -81,6 +81,9 @@ enum class CountRule : std::uint8_t {
   any,     ///< any count, not compared here
 };
 
+/// What a rank's own error is to all, and to itself where the others do not hear of it.
+Error refusal(Collective collective, int rank, const Error& why);
+
 /// Collective: every rank calls it, also one whose arguments are wrong (with `refused` set). Where one rank refuses,
 /// all throw its error, naming it; where ranks differ, all throw the same Error(mismatch) naming the rank and both
 /// values.

@@ -79,9 +79,7 @@ bool is_sound_whole(const ConstArray& whole, const ConstArray& own, const Commun
 
 void PlainWay::prepare() {
   const Options& o = call_.options();
-  const bool free =
-      o.codec == CodecId::slice && o.framework == Framework::automatic && o.schedule == Schedule::automatic;
-  if (!free || comm_.size() == 1) return;
+  if (!o.leave_way_open() || comm_.size() == 1) return;
   if (o.mode == Mode::automatic && plain_.known) {
     history_ = &comm_.routing().of(kind_of(call_.proposal(), plain_.bytes));
     call_.watch(history_);
@@ -116,7 +114,9 @@ const Report* PlainWay::at_once() {
   const bool unasked =
       mode_ == Mode::automatic ? history_->at_once() : comm_.routing().plain_wanted_by_all(call_.proposal().collective);
   if (!unasked) return nullptr;
-  if (call_.proposal().refused) throw Error(*call_.proposal().refused);
+  if (const auto& refused = call_.proposal().refused) {
+    throw refusal(call_.proposal().collective, comm_.rank(), *refused);
+  }
   if (mode_ == Mode::automatic) call_.report().result_bound = history_->result_bound;
   const Proposal& p = call_.proposal();
   if (comm_.plain()->most_elements() >= Shortcuts::most_bytes) {

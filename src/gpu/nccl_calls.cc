@@ -22,10 +22,10 @@ std::uint64_t bytes_of(const NcclCall& call, int ranks) {
 namespace {
 
 /// NCCL's root may have its array elsewhere. What is wrong with it is an error on every rank.
-void bring_root(ConstArray send, MutArray recv, Communicator& comm) {
+void bring_root(ConstArray send, MutArray recv, Communicator& comm, const Options& options) {
   const Memory& memory = comm.memory();
   if (send.count != 0 && (!memory.holds(send.data) || !memory.holds(recv.data))) {
-    refuse(Collective::bcast, comm,
+    refuse(Collective::bcast, comm, options,
            Error(Code::invalid_argument, "sendbuff or recvbuff of the root is not in the memory of a GPU"));
   }
   comm.memory().copy(recv.data, send.data, send.bytes());
@@ -47,7 +47,7 @@ laconic::Report run(const NcclCall& call, Communicator& comm, const Options& opt
     case Collective::allgather:
       return allgather_equal(send, {call.recv, all, call.dtype}, comm, options);
     case Collective::bcast:
-      if (comm.rank() == call.root && call.send != call.recv) bring_root(send, recv, comm);
+      if (comm.rank() == call.root && call.send != call.recv) bring_root(send, recv, comm, options);
       return bcast(recv, call.root, comm, options);
     default:
       throw Error(Code::internal, "NCCL has no such collective");

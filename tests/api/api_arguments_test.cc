@@ -124,6 +124,32 @@ TEST_F(ApiArguments, ACountOnOneRankIsAnErrorOnAll) {
   expect_works();
 }
 
+// In mode plain nobody asks the others from a collective's second call on: only this rank calls here, and must not
+// wait.
+TEST_F(ApiArguments, WhatIsWrongIsSaidAtOnceInModePlain) {
+  comm.set_options({.bound = "1e-3", .mode = laconic::Mode::plain});
+  expect_works();
+  const int last = comm.size() - 1;
+  const std::string whose = "allreduce: rank " + std::to_string(last) + ": ";
+  laconic_options misspelled = LACONIC_OPTIONS_INIT;
+  misspelled.bound = "1e-3real";
+  if (comm.rank() == last) {
+    expect_refused(laconic_allreduce(s, r, SIZE_MAX, f32, sum, raw, nullptr), whose + "count is");
+    expect_refused(laconic_allreduce(nullptr, r, 100, f32, sum, raw, nullptr), whose + "send is null");
+    expect_refused(laconic_allreduce(s, r, 100, f32, sum, raw, &misspelled), whose + "bound '1e-3real'");
+  }
+  expect_works();
+  comm.set_options({.bound = "1e-3", .mode = laconic::Mode::compressed});  // others than the call's
+  misspelled.mode = LACONIC_MODE_PLAIN;
+  if (comm.rank() == last) {
+    expect_refused(laconic_allreduce(s, r, 100, f32, sum, raw, &misspelled), whose + "bound '1e-3real'");
+  }
+  misspelled.mode = LACONIC_MODE_DEFAULT;  // now all wait for it
+  const auto* here = comm.rank() == last ? &misspelled : nullptr;
+  expect_refused(laconic_allreduce(s, r, 100, f32, sum, raw, here), whose + "bound '1e-3real'");
+  expect_works();
+}
+
 TEST_F(ApiArguments, MessagesThatNoMemoryHolds) {
   const int to = (comm.rank() + 1) % comm.size(), from = (comm.rank() + comm.size() - 1) % comm.size();
   expect_refused(laconic_sendrecv(s, SIZE_MAX, f32, to, 1, r, 10, f32, from, 1, nullptr, raw, nullptr), "send has ");
