@@ -79,6 +79,7 @@ class HeaderText {
       dims.push_back(number());
       if (!accept(',')) {
         expect(')');
+        if (dims.size() == 1) fail("a shape of one number without a comma");
         break;
       }
     }

@@ -94,6 +94,7 @@ TEST_F(AppIo, NpyHeaderThatCannotBeRead) {
         "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4", "{'descr", "", "nonsense",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (18446744073709551615, 18446744073709551615), }",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999999, ), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (12), }",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } and more"}) {
     const std::string file = make_npy(text, 48);
     EXPECT_EQ(code_of([&] { const ArrayReader in(file, {}); }), Exit::bad_data) << text;

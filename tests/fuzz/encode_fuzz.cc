@@ -59,7 +59,10 @@ void require_sum_bound(const Array& x, const Array& y, const Array& sum, const G
     const auto size = static_cast<double>(std::abs(exact)) + 2 * g.bound;
     if (!std::isfinite(size) || size > largest_of(x.dtype) / 2) continue;
     const int digits = layout_of(x.dtype).fraction;
-    const int least = x.dtype == DType::f64 ? -1074 : x.dtype == DType::f16 ? -24 : x.dtype == DType::bf16 ? -133 : -149;
+    const int least = x.dtype == DType::f64    ? -1074
+                      : x.dtype == DType::f16  ? -24
+                      : x.dtype == DType::bf16 ? -133
+                                               : -149;
     const double ulp = std::ldexp(1.0, std::max(size > 0 ? std::ilogb(size) - digits : least, least));
     require(std::abs(exact - static_cast<long double>(sum.value(i))) <= 2 * static_cast<long double>(g.bound) + ulp,
             "a sum beyond the bound", reference_name);

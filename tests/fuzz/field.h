@@ -1,5 +1,5 @@
-// Fields for the fuzz targets of encoders. The input is a list of pieces that a field is made of, so that mutations keep
-// most of it.
+// Fields for the fuzz targets of encoders. The input is a list of pieces that a field is made of, so that mutations
+// keep most of it.
 #pragma once
 
 #include <algorithm>
