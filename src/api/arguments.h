@@ -21,6 +21,32 @@ inline Communicator& required(laconic_comm* comm) {
 }
 inline const Communicator& required(const laconic_comm* comm) { return required(const_cast<laconic_comm*>(comm)); }
 
+/// What a caller's number says, checked, with the others, by the call. C takes any number for one of an enumeration's,
+/// an MPI's handle too: what does not fit must not become another that does.
+template <typename Known, typename Given>
+Known as_known(Given given) {
+  const auto number = static_cast<unsigned>(given);
+  constexpr unsigned none = 0xff;
+  return static_cast<Known>(number < none ? number : none);
+}
+inline DType as_dtype(laconic_dtype dtype) { return as_known<DType>(dtype); }
+inline Op as_op(laconic_op op) { return as_known<Op>(op); }
+
+/// Of a call (calls.h) that cannot be begun: all but its bytes.
+template <typename Arguments>
+CallShape shape_of(const Arguments& call) {
+  CallShape shape{.collective = Arguments::collective, .dtype = as_dtype(call.dtype)};
+  if constexpr (requires { call.op; }) shape.op = as_op(call.op);
+  return shape;
+}
+/// Whether every rank knows how long such a call is: PlainCall::known.
+template <typename Arguments>
+inline constexpr bool is_regular = !requires(Arguments call) {
+  call.parts;
+}
+&&!requires(Arguments call) { call.shares; }
+&&!requires(Arguments call) { call.in; };
+
 /// The options of a call, understood when it is made. Where they cannot be, the call itself fails, so that the other
 /// ranks hear of it and fail too.
 class Chosen {
@@ -33,8 +59,8 @@ class Chosen {
     }
   }
   void refuse_with(const Error& why) { wrong_ = why; }
-  [[nodiscard]] const Options& of(Collective collective, Communicator& comm) const {
-    if (wrong_) refuse(collective, comm, options_, *wrong_);
+  [[nodiscard]] const Options& of(const CallShape& shape, bool regular, Communicator& comm) const {
+    if (wrong_) refuse(shape, regular, comm, options_, *wrong_);
     return options_;
   }
 
@@ -58,7 +84,7 @@ const Report& make(const Arguments& call, Communicator& on, const Options& optio
   try {
     call.require_counts(on.size());
   } catch (const Error& e) {
-    refuse(Arguments::collective, on, options, e);
+    refuse(shape_of(call), is_regular<Arguments>, on, options, e);
   }
   return call.run(on, options);
 }
@@ -72,7 +98,7 @@ int now(laconic_comm* comm, const laconic_options* options, const Arguments& cal
       make(call, c, c.defaults());
     } else {
       const Chosen chosen(options, c);
-      make(call, c, chosen.of(Arguments::collective, c));
+      make(call, c, chosen.of(shape_of(call), is_regular<Arguments>, c));
     }
   });
 }
@@ -95,22 +121,11 @@ int later(laconic_comm* comm, const laconic_options* options, laconic_request** 
     auto made = std::make_unique<laconic_request>();
     made->comm = comm;
     made->result = comm->background->submit([call, chosen = std::move(chosen)](Communicator& on) {
-      return make(call, on, chosen.of(Arguments::collective, on));
+      return make(call, on, chosen.of(shape_of(call), is_regular<Arguments>, on));
     });
     *request = made.release();
   });
 }
-
-/// What a caller's number says, checked, with the others, by the call. C takes any number for one of an enumeration's,
-/// an MPI's handle too: what does not fit must not become another that does.
-template <typename Known, typename Given>
-Known as_known(Given given) {
-  const auto number = static_cast<unsigned>(given);
-  constexpr unsigned none = 0xff;
-  return static_cast<Known>(number < none ? number : none);
-}
-inline DType as_dtype(laconic_dtype dtype) { return as_known<DType>(dtype); }
-inline Op as_op(laconic_op op) { return as_known<Op>(op); }
 
 /// A buffer for which LACONIC_IN_PLACE means nothing: it is as good as none.
 template <typename Data>

@@ -54,7 +54,7 @@ const Report& Allgather::run(Communicator& on, const Options& options) const {
 
 const Report& Allgatherv::run(Communicator& on, const Options& options) const {
   if (parts.counts.get().empty()) {
-    refuse(collective, on, options, Error(Code::invalid_argument, "recvcounts is null"));
+    refuse(shape_of(*this), false, on, options, Error(Code::invalid_argument, "recvcounts is null"));
   }
   const MutArray recv{buffer(recvbuf), parts.extent(), as_dtype(dtype)};
   const void* const part = parts.part_of(recv.data, recv.dtype, on);

@@ -7,6 +7,7 @@
 
 #include "collective/layout.h"
 #include "collective/outliers.h"
+#include "collective/plain_way.h"
 #include "collective/pool.h"
 #include "frame/frame.h"
 
@@ -310,11 +311,11 @@ Schedule Call::faster_schedule(ConstArray operand, const Budget& budget, const A
   return choose(direct);
 }
 
-void refuse(Collective collective, Communicator& comm, const Options& options, const Error& why) {
-  const bool nobody_asks = options.mode == Mode::plain && options.leave_way_open() && comm.size() > 1 &&
-                           comm.routing().plain_wanted_by_all(collective);
-  if (nobody_asks) throw refusal(collective, comm.rank(), why);
-  Call call(collective, comm, {});
+void refuse(const CallShape& shape, bool sizes_known, Communicator& comm, const Options& options, const Error& why) {
+  if (options.mode == Mode::plain && sizes_known && goes_plainly_unasked(shape, comm, options)) {
+    throw refusal(shape.collective, comm.rank(), why);
+  }
+  Call call(shape.collective, comm, {});
   call.check([&] { throw why; });
   try {
     call.agree(CountRule::equal);

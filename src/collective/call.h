@@ -119,9 +119,10 @@ class Call {
   std::chrono::steady_clock::time_point start_;
 };
 
-/// For a rank that cannot even begin a call by these options: takes part in the exchange, so that the others fail too,
-/// and throws. Where they ask nobody, it throws at once in mode plain; in the automatic one it cannot know, waits for
-/// as long as the communicator does, and then says both.
-[[noreturn]] void refuse(Collective collective, Communicator& comm, const Options& options, const Error& why);
+/// For a rank that cannot even begin such a call (its bytes do not matter; `sizes_known`: PlainCall::known) by these
+/// options: takes part in the exchange, so that the others fail too, and throws. Where they ask nobody, it throws at
+/// once in mode plain; in the automatic one it cannot know, waits for as long as the communicator does, and says both.
+[[noreturn]] void refuse(const CallShape& shape, bool sizes_known, Communicator& comm, const Options& options,
+                         const Error& why);
 
 }  // namespace laconic

@@ -50,7 +50,20 @@ void log_choice(const Workload& w, const Estimates& e, bool plainly) {
   log(LogLevel::debug, text.str());
 }
 
+/// Whether the library has it.
+bool is_there(const CallShape& shape, PlainCollectives* library) {
+  if (library == nullptr) return false;
+  const bool prefix = shape.collective == Collective::scan || shape.collective == Collective::exscan;
+  if (prefix && !library->has_scan()) return false;
+  return shape.op == Op::none || library->reduces(shape.dtype, plain_op(shape.op));
+}
+
 }  // namespace
+
+bool goes_plainly_unasked(const CallShape& shape, Communicator& comm, const Options& options) {
+  return comm.size() > 1 && options.leave_way_open() && is_there(shape, comm.plain()) &&
+         comm.routing().plain_wanted_by_all(shape.collective);
+}
 
 Shortcuts::Entry* open_shortcut(const CallShape& shape, Communicator& comm, const Options& options) {
   Shortcuts::Entry* const known = comm.routing().shortcuts().find(shape, options);
@@ -96,14 +109,16 @@ void PlainWay::prepare() {
   call_.proposal().far = plain_.extent > comm_.plain()->most_elements();
 }
 
+CallShape PlainWay::shape() const {
+  const Proposal& p = call_.proposal();
+  return {p.collective, p.dtype, p.op, plain_.bytes};
+}
+
 bool PlainWay::offered() const {
   const Options& o = call_.options();
   const Proposal& p = call_.proposal();
-  PlainCollectives* const library = comm_.plain();
-  if (o.mode == Mode::compressed || library == nullptr) return false;
-  if ((p.collective == Collective::scan || p.collective == Collective::exscan) && !library->has_scan()) return false;
-  if (p.op != Op::none && !library->reduces(p.dtype, plain_op(p.op))) return false;
-  if (plain_.known && plain_.elements > library->most_elements()) return false;
+  if (o.mode == Mode::compressed || !is_there(shape(), comm_.plain())) return false;
+  if (plain_.known && plain_.elements > comm_.plain()->most_elements()) return false;
   if (o.mode == Mode::plain) return true;
   if (p.op == Op::none || !is_float(p.dtype)) return true;
   return (p.op == Op::sum || p.op == Op::average) && p.bound.kind != BoundKind::lossless;
@@ -112,16 +127,15 @@ bool PlainWay::offered() const {
 const Report* PlainWay::at_once() {
   if (!plain_.known || mode_ == Mode::compressed) return nullptr;
   const bool unasked =
-      mode_ == Mode::automatic ? history_->at_once() : comm_.routing().plain_wanted_by_all(call_.proposal().collective);
+      mode_ == Mode::automatic ? history_->at_once() : goes_plainly_unasked(shape(), comm_, call_.options());
   if (!unasked) return nullptr;
   if (const auto& refused = call_.proposal().refused) {
     throw refusal(call_.proposal().collective, comm_.rank(), *refused);
   }
   if (mode_ == Mode::automatic) call_.report().result_bound = history_->result_bound;
-  const Proposal& p = call_.proposal();
   if (comm_.plain()->most_elements() >= Shortcuts::most_bytes) {
     const Options* const defaults = call_.options() == comm_.defaults() ? &comm_.defaults() : nullptr;
-    comm_.routing().shortcuts().learn({p.collective, p.dtype, p.op, plain_.bytes}, call_.options(), defaults, history_);
+    comm_.routing().shortcuts().learn(shape(), call_.options(), defaults, history_);
   }
   return &run();
 }

@@ -19,6 +19,10 @@ struct PlainCall {
   std::uint64_t extent = 0;    ///< where they do not: elements of the arrays of this rank, gaps between parts included
 };
 
+/// Whether such a call in mode plain, of a size that is known, needs no exchange: all ranks have once agreed to make
+/// the collective so. See PlainWay::at_once().
+bool goes_plainly_unasked(const CallShape& shape, Communicator& comm, const Options& options);
+
 /// The short way. Begins such a call: null where it must go the long one. Throws if the communicator is unusable.
 Shortcuts::Entry* open_shortcut(const CallShape& shape, Communicator& comm, const Options& options);
 /// The call has been made; `seconds`: null where it was not timed.
@@ -85,6 +89,7 @@ class PlainWay {
 
  private:
   void prepare();
+  [[nodiscard]] CallShape shape() const;
   [[nodiscard]] bool offered() const;
   [[nodiscard]] bool keeps_promise(const Agreement& agreed);
   /// From the counts of all ranks; false where the library cannot take so many.
