@@ -41,7 +41,7 @@ CallShape shape_of(const Arguments& call) {
 }
 /// Whether every rank knows how long such a call is: PlainCall::known.
 template <typename Arguments>
-inline constexpr bool is_regular = !requires(Arguments call) {
+inline constexpr bool all_know_sizes = !requires(Arguments call) {
   call.parts;
 }
 &&!requires(Arguments call) { call.shares; }
@@ -59,8 +59,8 @@ class Chosen {
     }
   }
   void refuse_with(const Error& why) { wrong_ = why; }
-  [[nodiscard]] const Options& of(const CallShape& shape, bool regular, Communicator& comm) const {
-    if (wrong_) refuse(shape, regular, comm, options_, *wrong_);
+  [[nodiscard]] const Options& of(const CallShape& shape, bool sizes_known, Communicator& comm) const {
+    if (wrong_) refuse(shape, sizes_known, comm, options_, *wrong_);
     return options_;
   }
 
@@ -84,7 +84,7 @@ const Report& make(const Arguments& call, Communicator& on, const Options& optio
   try {
     call.require_counts(on.size());
   } catch (const Error& e) {
-    refuse(shape_of(call), is_regular<Arguments>, on, options, e);
+    refuse(shape_of(call), all_know_sizes<Arguments>, on, options, e);
   }
   return call.run(on, options);
 }
@@ -98,7 +98,7 @@ int now(laconic_comm* comm, const laconic_options* options, const Arguments& cal
       make(call, c, c.defaults());
     } else {
       const Chosen chosen(options, c);
-      make(call, c, chosen.of(shape_of(call), is_regular<Arguments>, c));
+      make(call, c, chosen.of(shape_of(call), all_know_sizes<Arguments>, c));
     }
   });
 }
@@ -121,7 +121,7 @@ int later(laconic_comm* comm, const laconic_options* options, laconic_request** 
     auto made = std::make_unique<laconic_request>();
     made->comm = comm;
     made->result = comm->background->submit([call, chosen = std::move(chosen)](Communicator& on) {
-      return make(call, on, chosen.of(shape_of(call), is_regular<Arguments>, on));
+      return make(call, on, chosen.of(shape_of(call), all_know_sizes<Arguments>, on));
     });
     *request = made.release();
   });

@@ -312,7 +312,7 @@ Schedule Call::faster_schedule(ConstArray operand, const Budget& budget, const A
 }
 
 void refuse(const CallShape& shape, bool sizes_known, Communicator& comm, const Options& options, const Error& why) {
-  if (options.mode == Mode::plain && sizes_known && goes_plainly_unasked(shape, comm, options)) {
+  if (sizes_known && goes_plainly_unasked(shape, comm, options)) {
     throw refusal(shape.collective, comm.rank(), why);
   }
   Call call(shape.collective, comm, {});

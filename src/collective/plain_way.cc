@@ -61,7 +61,7 @@ bool is_there(const CallShape& shape, PlainCollectives* library) {
 }  // namespace
 
 bool goes_plainly_unasked(const CallShape& shape, Communicator& comm, const Options& options) {
-  return comm.size() > 1 && options.leave_way_open() && is_there(shape, comm.plain()) &&
+  return options.mode == Mode::plain && comm.size() > 1 && options.leave_way_open() && is_there(shape, comm.plain()) &&
          comm.routing().plain_wanted_by_all(shape.collective);
 }
 

@@ -19,8 +19,8 @@ struct PlainCall {
   std::uint64_t extent = 0;    ///< where they do not: elements of the arrays of this rank, gaps between parts included
 };
 
-/// Whether such a call in mode plain, of a size that is known, needs no exchange: all ranks have once agreed to make
-/// the collective so. See PlainWay::at_once().
+/// Whether such a call, of a size that all know, needs no exchange since its mode is plain: all ranks have once agreed
+/// to make the collective so. See PlainWay::at_once().
 bool goes_plainly_unasked(const CallShape& shape, Communicator& comm, const Options& options);
 
 /// The short way. Begins such a call: null where it must go the long one. Throws if the communicator is unusable.
