@@ -1,11 +1,10 @@
 // Any bytes as a frame, with the checksum put right so that the chunk decoders are reached: checked, decoded whole and
 // by chunks, added to itself and to local elements, on every target, whose answers must agree (see frame_damage_test.cc
 // for where the reference may differ).
-#include <cstdio>
-#include <cstdlib>
 #include <optional>
 
 #include "codec/slice_cases.h"
+#include "fuzz/require.h"
 #include "support/patched_crc.h"
 
 namespace laconic::test {
@@ -19,12 +18,6 @@ struct Answer {
   Outcome sum, fused;
   friend bool operator==(const Answer&, const Answer&) = default;
 };
-
-void require(bool holds, const char* what, slice::Target target) {
-  if (holds) return;
-  std::fprintf(stderr, "%s differs on %s\n", what, std::string(slice::name_of(target)).c_str());
-  std::abort();
-}
 
 Answer answer_to(const std::vector<std::uint8_t>& bytes, slice::Target target) {
   const OnTarget guard(target);
@@ -45,7 +38,7 @@ Answer answer_to(const std::vector<std::uint8_t>& bytes, slice::Target target) {
     for (const Outcome* o : {&a.sum, &a.fused})
       if (o->code == Code::ok) decoded(y, *o);  // what add writes must be valid, whatever it was given
   } catch (const Error& e) {
-    require(a.values.empty(), "validity of a sum", target);
+    require(a.values.empty(), "validity of a sum differs", slice::name_of(target));
     a.decode = e.code();
   }
   return a;
@@ -61,11 +54,11 @@ void fuzz(std::vector<std::uint8_t> bytes) {
   for (const auto target : fast_targets()) {
     const Answer fast = answer_to(bytes, target);
     if (!first) first = fast;
-    require(fast.decode == reference.decode, "validity", target);
-    require(fast.values == reference.values, "decoding", target);
-    require(fast.sum.code == reference.sum.code, "addability", target);
-    require(fast.fused.code == reference.fused.code, "addability to elements", target);
-    require(fast == *first, "a sum", target);
+    require(fast.decode == reference.decode, "validity differs", slice::name_of(target));
+    require(fast.values == reference.values, "decoding differs", slice::name_of(target));
+    require(fast.sum.code == reference.sum.code, "addability differs", slice::name_of(target));
+    require(fast.fused.code == reference.fused.code, "addability to elements differs", slice::name_of(target));
+    require(fast == *first, "a sum differs", slice::name_of(target));
   }
 }
 

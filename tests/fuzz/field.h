@@ -5,20 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 
 #include "codec/slice_cases.h"
+#include "fuzz/require.h"
 
 namespace laconic::test {
-
-inline void require(bool holds, const char* what, const std::string& where) {
-  if (holds) return;
-  std::fprintf(stderr, "%s: %s\n", where.c_str(), what);
-  std::abort();
-}
 
 /// The input, with zeros behind its end.
 class Source {
