@@ -2,15 +2,12 @@
 // the other, in the order of submission, and needs no help to make progress.
 #pragma once
 
-#include <condition_variable>
-#include <deque>
 #include <functional>
 #include <future>
 #include <memory>
-#include <mutex>
-#include <thread>
 
 #include "collective/communicator.h"
+#include "core/worker.h"
 
 namespace laconic {
 
@@ -23,23 +20,13 @@ class Background {
 
   /// The transport is this object's alone (Transport::duplicate).
   explicit Background(std::unique_ptr<Transport> transport);
-  /// Waits for what has been submitted.
-  ~Background();
-  Background(const Background&) = delete;
-  Background& operator=(const Background&) = delete;
 
   /// The report, or the Error that the call threw.
   std::future<Report> submit(Work work);
 
  private:
-  void run();
-
   Communicator comm_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::packaged_task<Report(Communicator&)>> queue_;
-  bool closing_ = false;
-  std::thread thread_;  ///< begins with the first call
+  Worker worker_;  ///< behind what its jobs use: destroyed first, it waits for them
 };
 
 }  // namespace laconic

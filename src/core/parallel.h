@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -12,8 +13,8 @@ namespace laconic {
 /// From so many bytes on, to copy or to look at, threads gain more than it costs to start them.
 inline constexpr std::size_t bytes_worth_threads = std::size_t{1} << 20;
 
-/// Calls f(part, first, last) for `parts` contiguous ranges of [0, n), part 0 on the calling thread, and returns when
-/// all are done. The first exception of any part is rethrown.
+/// Calls f(part, first, last) for `parts` contiguous ranges of [0, n), part 0 on the calling thread, as is any that the
+/// system has no thread for, and returns when all are done. The first exception of any part is rethrown.
 template <class F>
 void parallel_ranges(std::size_t n, std::size_t parts, F f) {
   if (parts <= 1) {
@@ -33,7 +34,13 @@ void parallel_ranges(std::size_t n, std::size_t parts, F f) {
   {
     std::vector<std::jthread> threads;
     threads.reserve(parts - 1);
-    for (std::size_t part = 1; part < parts; ++part) threads.emplace_back(one, part);
+    for (std::size_t part = 1; part < parts; ++part) {
+      try {
+        threads.emplace_back(one, part);
+      } catch (const std::system_error&) {
+        one(part);
+      }
+    }
     one(0);
   }
   if (failure) std::rethrow_exception(failure);

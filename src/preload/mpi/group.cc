@@ -81,44 +81,6 @@ std::string name_of_rank_0(MPI_Comm comm) {
 
 }  // namespace
 
-Worker::~Worker() {
-  {
-    const std::lock_guard lock(mutex_);
-    closing_ = true;
-  }
-  changed_.notify_one();
-  if (thread_.joinable()) thread_.join();
-}
-
-void Worker::submit(std::function<void()> job) {
-  {
-    const std::lock_guard lock(mutex_);
-    jobs_.push_back(std::move(job));
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
-  }
-  changed_.notify_one();
-}
-
-bool Worker::is_idle() {
-  const std::lock_guard lock(mutex_);
-  return jobs_.empty() && !busy_;
-}
-
-void Worker::run() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [this] { return closing_ || !jobs_.empty(); });
-    if (jobs_.empty()) return;
-    const std::function<void()> job = std::move(jobs_.front());
-    jobs_.pop_front();
-    busy_ = true;
-    lock.unlock();
-    job();
-    lock.lock();
-    busy_ = false;
-  }
-}
-
 bool Asking::is_due() {
   if (left_ == 0) return true;
   --left_;

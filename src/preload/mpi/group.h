@@ -4,41 +4,17 @@
 #include <mpi.h>
 
 #include <array>
-#include <condition_variable>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "collective/communicator.h"
+#include "core/worker.h"
 #include "preload/mpi/call.h"
 #include "transport/mpi/mpi.h"
 
 namespace laconic::preload {
-
-/// Runs jobs one after the other on a thread of its own, which begins with the first. Thread safe.
-class Worker {
- public:
-  Worker() = default;
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
-  /// Waits for what has been submitted.
-  ~Worker();
-  /// Jobs must not throw.
-  void submit(std::function<void()> job);
-  [[nodiscard]] bool is_idle();
-
- private:
-  void run();
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> jobs_;
-  bool closing_ = false, busy_ = false;
-  std::thread thread_;
-};
 
 /// How often irregular calls of one kind are agreed on: where nothing comes of it, rarer and rarer. The same decisions
 /// on all ranks, as they make the same calls.

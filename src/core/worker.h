@@ -1,0 +1,38 @@
+// A thread that runs jobs one after the other while whoever submits them does something else.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace laconic {
+
+/// Runs jobs in the order in which they are submitted, on a thread that begins with the first. Where the system has no
+/// thread to give, a caller of submit() runs them, its own and others', which the log says. Thread safe.
+class Worker {
+ public:
+  Worker() = default;
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  /// Waits for what has been submitted.
+  ~Worker();
+  /// Jobs must not throw, nor submit.
+  void submit(std::function<void()> job);
+  [[nodiscard]] bool is_idle();
+
+ private:
+  void run();
+  bool begin();
+  /// The first job, with the lock let go meanwhile.
+  void do_one(std::unique_lock<std::mutex>& lock);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> jobs_;
+  bool closing_ = false, busy_ = false;
+  std::thread thread_;
+};
+
+}  // namespace laconic
