@@ -31,6 +31,12 @@ class BenchCodec(CommandTest):
             if row["codec"] != "zfp-rate":
                 self.assertEqual(row["violations"], 0, row["codec"])
 
+    def test_what_cannot_be_added_is_not(self):
+        self.write("x_5000.f32", floats(wave(5000)))
+        report = self.json("bench", "codec", "x_5000.f32", "--size", "64k", "-b", "0,1e-3", "--repetitions", "1", "--codec", "slice")
+        added = {r["bound"]: r["versus_memcpy"]["add"] > 0 for r in report["rows"]}
+        self.assertEqual(added, {"lossless": False, "0.001": True})
+
     def test_text_tables(self):
         self.write("x.f32", floats(wave(5000)))
         text, _ = self.run_laconic("bench", "codec", "x.f32", "--size", "32k", "--repetitions", "1", "--target", "scalar",

@@ -349,6 +349,7 @@ std::optional<Shape> shape_of(const Call& call, int rank, int size) {
   const TypeInfo& type = info_of(common_side(call, rank).type);
   if (!type.base) return std::nullopt;
   Shape shape{.dtype = *type.base, .op = Op::none, .bytes = bytes_at_a_glance(call)};
+  if (shape.bytes == 0) return std::nullopt;  // and so on all ranks, whatever each says that it has none of
   for (const Side* side : sides_of(call, rank)) {
     if (!is_sound(*side, shape.dtype, size)) return std::nullopt;
   }

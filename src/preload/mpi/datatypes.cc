@@ -30,13 +30,13 @@ const TypeInfo unusable = [] {
   return none;
 }();
 
-void add(MPI_Datatype type, DType base, std::size_t numbers = 1) {
+void add(MPI_Datatype type, DType base, std::size_t numbers = 1, bool has_operations = true) {
   if (type == MPI_DATATYPE_NULL) return;
   int size = 0;
   PMPI_Type_size(type, &size);
   const std::size_t bytes = numbers * size_of(base);
   if (static_cast<std::size_t>(size) != bytes) return;  // a compiler's REAL may be anything
-  named.push_back({type, {base, numbers, bytes, static_cast<MPI_Aint>(bytes), true, true}});
+  named.push_back({type, {base, numbers, bytes, static_cast<MPI_Aint>(bytes), true, has_operations}});
 }
 
 /// Floating-point and complex types of whatever width they happen to have here.
@@ -56,6 +56,8 @@ void add_unsigned(MPI_Datatype type) {
   add(type, DType::u32);
   add(type, DType::u64);
 }
+/// For MPI_MINLOC and its like, otherwise two numbers.
+void add_pair(MPI_Datatype type, DType base) { add(type, base, 2, false); }
 
 void add_named() {
   for (const MPI_Datatype t : {MPI_FLOAT, MPI_DOUBLE, MPI_REAL, MPI_DOUBLE_PRECISION, MPI_REAL4, MPI_REAL8})
@@ -68,6 +70,9 @@ void add_named() {
     add_signed(t);
   for (const MPI_Datatype t : {MPI_UNSIGNED, MPI_UNSIGNED_LONG, MPI_UNSIGNED_LONG_LONG, MPI_UINT32_T, MPI_UINT64_T})
     add_unsigned(t);
+  for (const MPI_Datatype t : {MPI_2INT, MPI_2INTEGER}) add_pair(t, DType::i32);
+  add_pair(MPI_2REAL, DType::f32);
+  add_pair(MPI_2DOUBLE_PRECISION, DType::f64);
 #ifdef MPIX_C_FLOAT16
   add(MPIX_C_FLOAT16, DType::f16);
 #endif
@@ -157,13 +162,19 @@ bool is_dense(const Recipe& r, const TypeInfo& part) {
 
 TypeInfo examine(MPI_Datatype type);
 
-/// Of a type that was made of others: what all its parts agree on.
+bool is_empty(MPI_Datatype type) {
+  MPI_Count bytes = 0;
+  PMPI_Type_size_x(type, &bytes);
+  return bytes == 0;
+}
+
+/// Of a type that was made of others: what all its parts agree on that have anything in them.
 TypeInfo examine_parts(MPI_Datatype type) {
   Recipe recipe = recipe_of(type);
   TypeInfo all;
   bool understood = true;
   for (std::size_t i = 0; i < recipe.types.size() && understood; ++i) {
-    if (part_count(recipe, i) == 0) continue;
+    if (part_count(recipe, i) == 0 || is_empty(recipe.types[i])) continue;
     const TypeInfo part = examine(recipe.types[i]);
     understood = part.base && (!all.base || all.base == part.base);
     all.base = part.base;
