@@ -105,7 +105,22 @@ std::string name_of(std::uint8_t codec) {
   return known != nullptr ? std::string(known->name()) : std::to_string(codec);
 }
 
-/// Every field that must be equal, in order of how much it explains.
+/// That all call the same, in the same words: what else must be equal depends on that.
+void require_one_collective(const std::vector<Record>& all) {
+  const Record& first = all.front();
+  const auto what = static_cast<Collective>(first.collective);
+  for (std::size_t r = 1; r < all.size(); ++r) {
+    const Record& other = all[r];
+    if (other.version != first.version)
+      throw_mismatch(what, "record version", static_cast<int>(r), std::to_string(other.version),
+                     std::to_string(first.version));
+    if (other.collective != first.collective)
+      throw_mismatch(what, "collective", static_cast<int>(r), name_of(static_cast<Collective>(other.collective)),
+                     name_of(what));
+  }
+}
+
+/// Every other field that must be equal, in order of how much it explains.
 void require_equal(const std::vector<Record>& all, CountRule rule) {
   const Record& first = all.front();
   const auto what = static_cast<Collective>(first.collective);
@@ -114,8 +129,6 @@ void require_equal(const std::vector<Record>& all, CountRule rule) {
     const auto differ = [&](const char* argument, const std::string& theirs, const std::string& ours) {
       if (theirs != ours) throw_mismatch(what, argument, r, theirs, ours);
     };
-    differ("record version", std::to_string(other.version), std::to_string(first.version));
-    differ("collective", name_of(static_cast<Collective>(other.collective)), name_of(what));
     differ("dtype", std::string(name_of(static_cast<DType>(other.dtype))),
            std::string(name_of(static_cast<DType>(first.dtype))));
     differ("op", std::string(name_of(static_cast<Op>(other.op))), std::string(name_of(static_cast<Op>(first.op))));
@@ -231,6 +244,7 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
   const std::vector<Record> all = exchange(comm, pack(mine), report);
   report.agreement_seconds = report.stats.wire_seconds - before;
   require_nobody_refused(all);
+  require_one_collective(all);
   require_equal(all, rule);
   if (rule == CountRule::gather) require_totals(all);
   Agreement agreed;

@@ -9,9 +9,11 @@
 
 #include "collective/allgather.h"
 #include "collective/allreduce.h"
+#include "collective/bcast.h"
 #include "collective/fields.h"
 #include "collective/metadata.h"
 #include "collective/reduce_scatter.h"
+#include "collective/scatter.h"
 #include "collective/world.h"
 #include "core/error.h"
 
@@ -97,6 +99,33 @@ TEST(Agreement, OpAndBound) {
 
 TEST(Agreement, AnotherCollective) {
   expect_error(all_throw([](Arguments& a) { a.gather = true; }), Code::mismatch, {"rank 2", "allgather", "allreduce"});
+}
+
+// What else the ranks of a call must pass alike depends on the collective, so a rank that calls another might find
+// fault with what is in order.
+TEST(Agreement, AnotherCollectiveWhoseRanksPassOtherThingsAlike) {
+  std::vector<std::string> said(ranks);
+  run_ranks(
+      ranks,
+      [&](Transport& t) {
+        Communicator comm(t);
+        const std::vector<float> send(6000);
+        std::vector<float> recv(3000);
+        const std::vector<std::size_t> counts{1000, 2000, 3000};
+        const std::span<const std::size_t> at_root = t.rank() == 0 ? std::span(counts) : std::span(counts).first(0);
+        const auto mine = static_cast<std::size_t>(t.rank());
+        try {
+          if (t.rank() == odd_one) {
+            bcast(view(recv), 0, comm, usual().options);
+          } else {
+            scatter(view(send), at_root, MutArray{recv.data(), counts[mine], DType::f32}, 0, comm, usual().options);
+          }
+        } catch (const Error& e) {
+          said[mine] = e.what();
+        }
+      },
+      20);
+  for (const std::string& text : said) EXPECT_EQ(text.find("scatter: rank 2 passed collective bcast"), 0U) << text;
 }
 
 TEST(Agreement, RoomOfAnAllgather) {
