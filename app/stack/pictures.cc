@@ -32,23 +32,24 @@ Plane first_slab(const std::vector<double>& values, const ImageSet& set) {
   return {side, side, {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(side * side)}};
 }
 
-/// Means over squares of `factor` by `factor`.
-Plane shrink(const Plane& p, std::size_t factor) {
-  Plane out{p.rows / factor, p.cols / factor, {}};
+/// Means over rectangles of `down` by `across`.
+Plane shrink(const Plane& p, std::size_t down, std::size_t across) {
+  Plane out{p.rows / down, p.cols / across, {}};
   for (std::size_t r = 0; r < out.rows; ++r)
     for (std::size_t c = 0; c < out.cols; ++c) {
       double sum = 0;
-      for (std::size_t j = 0; j < factor; ++j)
-        for (std::size_t i = 0; i < factor; ++i) sum += p.values[(r * factor + j) * p.cols + c * factor + i];
-      out.values.push_back(sum / static_cast<double>(factor * factor));
+      for (std::size_t j = 0; j < down; ++j)
+        for (std::size_t i = 0; i < across; ++i) sum += p.values[(r * down + j) * p.cols + c * across + i];
+      out.values.push_back(sum / static_cast<double>(down * across));
     }
   return out;
 }
 
+/// As it is, or shrunk alike in both directions, as far as there is anything to shrink.
 Plane fit(Plane p) {
   const std::size_t factor = (std::max(p.rows, p.cols) + most_pixels - 1) / most_pixels;
-  if (factor > 1 && std::min(p.rows, p.cols) >= factor) return shrink(p, factor);
-  return p;
+  if (factor <= 1) return p;
+  return shrink(p, std::min(factor, p.rows), std::min(factor, p.cols));
 }
 
 /// The values that 1 % lie below and above: a few extremes must not take all the colours.

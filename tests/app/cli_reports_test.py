@@ -157,6 +157,15 @@ class Stack(CommandTest):
             width, height = struct.unpack(">II", head[16:24])
             self.assertGreaterEqual(min(width, height), 100)
 
+    def test_pictures_of_strips(self):
+        for dims in ("2x5000x1", "2x3x7000"):  # longer than a picture is, and narrower than it is shrunk
+            values = floats([float(i % 97) for i in range(42000)])
+            strips = self.write(f"strips_{dims}.f32", values[: 40000 if dims == "2x5000x1" else None])
+            self.run_laconic("stack", strips, "-n", "2", "--out", dims, *self.small)
+            with open(self.path(f"{dims}/exact.png"), "rb") as f:
+                width, height = struct.unpack(">II", f.read(24)[16:])
+            self.assertTrue(400 <= max(width, height) <= 800 and min(width, height) >= 1, (dims, width, height))
+
     def test_samples(self):
         report = self.json("stack", "--set", "exposures", "-n", "3", "--op", "average", *self.small)
         self.assertEqual(report["images"], 3)

@@ -114,6 +114,24 @@ TEST(AppStack, WholeExperimentKeepsItsPromise) {
   }
 }
 
+TEST(AppStack, ASumBeyondTheTypeIsInfinite) {
+  StackOptions options;
+  options.size = "1";
+  options.repetitions = 1;
+  ImageSet set = numbered(2, 8, 9, DType::f32);
+  for (std::size_t i = 0; i < set.bytes.size(); i += 8) {
+    const float huge = 3e38F;
+    std::memcpy(set.bytes.data() + i, &huge, 4);
+  }
+  run_ranks(2, [&](Transport& t) {
+    Communicator comm(t);
+    const StackResult r = measure_stack(options, set, comm, ring_baseline(t));
+    if (t.rank() != 0) return;
+    EXPECT_EQ(r.laconic.quality.compared, 36U);
+    EXPECT_EQ(exit_code_for(r), 0);
+  });
+}
+
 TEST(AppStack, BrokenPromisesAreReported) {
   StackResult r;
   r.laconic.identical = true;
