@@ -86,7 +86,7 @@ const Report& make(const Arguments& call, Communicator& on, const Options& optio
   } catch (const Error& e) {
     refuse(shape_of(call), all_know_sizes<Arguments>, on, options, e);
   }
-  return call.run(on, options);
+  return on.whole([&]() -> const Report& { return call.run(on, options); });
 }
 
 /// Runs a call (calls.h).

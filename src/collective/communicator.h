@@ -5,6 +5,7 @@
 
 #include "collective/memory.h"
 #include "collective/options.h"
+#include "core/error.h"
 #include "transport/transport.h"
 
 namespace laconic {
@@ -51,6 +52,18 @@ class Communicator {
   /// Throws if not usable.
   void require_usable() const;
   void mark_unusable() { usable_ = false; }
+  /// Runs a call. What is no Error (memory that ran out) leaves it in the middle, where the others still are.
+  template <typename Run>
+  decltype(auto) whole(Run&& run) {
+    try {
+      return run();
+    } catch (const Error&) {
+      throw;
+    } catch (...) {
+      mark_unusable();
+      throw;
+    }
+  }
   void record(const Report& call);
   /// Of a short call that the plain library made.
   void record_plain(std::uint64_t bytes, double seconds, double result_bound);

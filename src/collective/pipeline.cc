@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <utility>
 
 namespace laconic {
@@ -71,11 +72,28 @@ void Pipeline::post_receives() {
 
 void Pipeline::post_receives(Inbox& inbox) {
   while (inbox.posted.size() < receive_window && inbox.next + inbox.posted.size() < inbox.envelopes.size()) {
-    MessagePtr message = comm_.pool().take(capacity_, inbox.content);
+    MessagePtr message;
+    try {
+      message = comm_.pool().take(capacity_, inbox.content);
+    } catch (const std::bad_alloc&) {
+      if (!inbox.posted.empty()) return;  // fewer will do
+      if (!free_one()) throw;
+      continue;
+    }
     const int peer = inbox.envelopes[inbox.next + inbox.posted.size()].peer;
     Request request = transport_.irecv(message->room(), peer, inbox.tag);
     inbox.posted.push_back({std::move(request), std::move(message)});
   }
+}
+
+/// Lets go of one message or more, when it is done with. False: of none.
+bool Pipeline::free_one() {
+  if (deliver_one()) return true;
+  if (outgoing_.empty()) return false;
+  const Timed clock(report_.stats.wire_seconds);
+  outgoing_.front().request.wait();
+  outgoing_.pop_front();
+  return true;
 }
 
 /// All sends of the step go out. What they need from earlier steps is there; operands are encoded now.
@@ -159,8 +177,9 @@ MessagePtr Pipeline::readable(const MessagePtr& message) {
 void Pipeline::open(const Envelope& envelope, const MessagePtr& received) {
   auto rest = received->bytes();
   for (const Piece& p : envelope.pieces) {
-    MessagePtr message = comm_.pool().take(capacity_);
+    MessagePtr message;
     const bool done = guarded(block_name(p.block) + " from rank " + std::to_string(envelope.peer), [&] {
+      message = comm_.pool().take(capacity_);
       std::uint32_t size = 0;
       if (rest.size() >= piece_head) std::memcpy(&size, rest.data(), piece_head);
       if (rest.size() < piece_head || rest.size() - piece_head < size || size > message->capacity()) {
@@ -197,8 +216,9 @@ void Pipeline::take_plain(int peer, const Piece& piece, const MessagePtr& receiv
   }
   if (s.message == nullptr) s.message = encoded(part(piece));
   if (failure_) return;
-  MessagePtr sum = comm_.pool().take(capacity_);
+  MessagePtr sum;
   const bool done = guarded(what, [&] {
+    sum = comm_.pool().take(capacity_);
     ConstArray x = kernel_.operand(part(piece));
     x.data = received->bytes().data();
     comm_.pool().filled(sum, kernel_.add_plain(part(piece), s.message->bytes(), x, sum->room()));
@@ -214,10 +234,12 @@ void Pipeline::combine(int peer, const Piece& piece, MessagePtr received) {
   if (piece.how == schedule::Combine::copy) {
     s.message = std::move(received);
     if (kernel_.reopens() && s.sends_left != 0) {
-      const MessagePtr again = comm_.pool().take(capacity_);
+      MessagePtr again;
       const std::string what = block_name(piece.block) + " from rank " + std::to_string(peer);
-      s.queued = s.delivered = guarded(
-          what, [&] { comm_.pool().filled(again, kernel_.reopen(part(piece), s.message->bytes(), again->room())); });
+      s.queued = s.delivered = guarded(what, [&] {
+        again = comm_.pool().take(capacity_);
+        comm_.pool().filled(again, kernel_.reopen(part(piece), s.message->bytes(), again->room()));
+      });
       if (!s.delivered) return;
       s.message = again;
     }
@@ -232,7 +254,7 @@ void Pipeline::combine(int peer, const Piece& piece, MessagePtr received) {
 /// False when the kernel threw.
 bool Pipeline::add_waiting(const Piece& piece) {
   Slot& s = slot(piece);
-  MessagePtr sum = comm_.pool().take(capacity_);
+  MessagePtr sum;
   std::vector<frame::Bytes> received;
   std::string from;
   for (const auto& [peer, message] : s.waiting) {
@@ -241,8 +263,10 @@ bool Pipeline::add_waiting(const Piece& piece) {
   }
   const auto held = s.message == nullptr ? std::nullopt : std::optional(s.message->bytes());
   const std::string what = block_name(piece.block) + " from rank" + (received.size() > 1 ? "s " : " ") + from;
-  const bool done =
-      guarded(what, [&] { comm_.pool().filled(sum, kernel_.sum(part(piece), held, received, sum->room())); });
+  const bool done = guarded(what, [&] {
+    sum = comm_.pool().take(capacity_);
+    comm_.pool().filled(sum, kernel_.sum(part(piece), held, received, sum->room()));
+  });
   s.waiting.clear();
   if (done) s.message = std::move(sum);
   return done;
@@ -267,9 +291,11 @@ void Pipeline::queue(const Piece& piece, MessagePtr message, int from) {
 }
 
 MessagePtr Pipeline::encoded(const Part& part) {
-  MessagePtr message = comm_.pool().take(capacity_);
-  guarded("its own " + block_name(part.block),
-          [&] { comm_.pool().filled(message, kernel_.encode(part, message->room())); });
+  MessagePtr message;
+  guarded("its own " + block_name(part.block), [&] {
+    message = comm_.pool().take(capacity_);
+    comm_.pool().filled(message, kernel_.encode(part, message->room()));
+  });
   return message;
 }
 
@@ -409,6 +435,8 @@ bool Pipeline::guarded(const std::string& what, Work&& work) {
     return true;
   } catch (const Error& e) {
     return failed(e.code(), e.what());
+  } catch (const std::bad_alloc&) {
+    return failed(Code::internal, "out of memory");
   } catch (const std::exception& e) {
     return failed(Code::internal, e.what());
   }
@@ -416,7 +444,7 @@ bool Pipeline::guarded(const std::string& what, Work&& work) {
 
 void Pipeline::fail(Failure failure) {
   const auto bytes = poison_of(failure);
-  poison_ = comm_.pool().take(capacity_);
+  poison_ = comm_.pool().take(bytes.size());  // not a segment's: there may be no memory for that
   std::copy(bytes.begin(), bytes.end(), poison_->room().begin());
   comm_.pool().filled(poison_, bytes.size());
   failure_ = std::move(failure);

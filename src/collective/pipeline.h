@@ -91,6 +91,7 @@ class Pipeline {
   void run_program();
   void post_receives();
   void post_receives(Inbox& inbox);
+  bool free_one();
   void begin_step(const StepPlan& step);
   void prepare(const Envelope& envelope);
   void receive(Inbox& inbox);

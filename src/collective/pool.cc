@@ -3,17 +3,24 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
 namespace laconic {
 namespace {
 
-void keep_for_ever(std::unique_ptr<Message> message) {
+/// MPI may still write to it. Where there is no memory to note it, it is not noted.
+void keep_for_ever(std::unique_ptr<Message> message) noexcept {
   static std::mutex mutex;
-  static std::vector<std::unique_ptr<Message>> kept;
+  static std::vector<Message*>& kept = *new std::vector<Message*>;
   const std::lock_guard lock(mutex);
-  kept.push_back(std::move(message));
+  Message* const its = message.release();
+  try {
+    kept.push_back(its);
+  } catch (const std::bad_alloc&) {
+    return;
+  }
 }
 
 }  // namespace
@@ -27,14 +34,19 @@ struct BufferPool::Shelf {
 
   Free& of(Content content) { return free[static_cast<std::size_t>(content)]; }
 
-  void give_back(std::unique_ptr<Message> message) {
+  /// A deleter's, which must not throw: where there is no memory to keep the message, it is freed.
+  void give_back(std::unique_ptr<Message> message) noexcept {
     in_use -= message->bytes().size();
     if (abandoned) {
       keep_for_ever(std::move(message));
       return;
     }
     message->set_size(0);
-    of(message->content()).push_back(std::move(message));
+    try {
+      of(message->content()).push_back(std::move(message));
+    } catch (const std::bad_alloc&) {
+      return;
+    }
   }
 };
 

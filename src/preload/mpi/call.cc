@@ -398,7 +398,7 @@ std::optional<Shape> shape_of(const Word* words, int size) {
 }
 
 Report make(const Call& call, const Shape& shape, Communicator& comm, const Options& options) {
-  return Maker(call, shape, comm, options).run();
+  return comm.whole([&] { return Maker(call, shape, comm, options).run(); });
 }
 
 }  // namespace laconic::preload

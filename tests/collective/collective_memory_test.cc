@@ -1,0 +1,151 @@
+// Memory that runs out on one rank in the middle of a call: all hear of it, or none has to.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "collective/allreduce.h"
+#include "collective/bcast.h"
+#include "collective/fields.h"
+#include "collective/memory.h"
+#include "collective/moved.h"
+#include "collective/movement.h"
+#include "collective/world.h"
+#include "core/error.h"
+
+namespace laconic {
+namespace {
+
+using moved::with;
+using testing_fields::make;
+using world::view;
+
+constexpr int ranks = 3;
+constexpr int poor_one = 1;
+
+/// The host's, but for room for messages: that there is only so often, then never for long ones.
+class Scarce final : public Memory {
+ public:
+  explicit Scarce(int rooms) : left_(rooms) {}
+  [[nodiscard]] bool on_host() const override { return true; }
+  Room array_room(std::size_t bytes) override { return host_memory().array_room(bytes); }
+  Room message_room(std::size_t bytes) override {
+    if (left_ == 0 && bytes > 1000) throw std::bad_alloc();
+    if (left_ > 0) --left_;
+    return host_memory().message_room(bytes);
+  }
+  void copy(void* to, const void* from, std::size_t bytes) override { host_memory().copy(to, from, bytes); }
+  void fetch_sample(ConstArray x, void* to) override { host_memory().fetch_sample(x, to); }
+  Range scan(ConstArray x) override { return host_memory().scan(x); }
+  Outliers count_outliers(ConstArray x, double limit, double fill) override {
+    return host_memory().count_outliers(x, limit, fill);
+  }
+  void divide(MutArray x, int by) override { host_memory().divide(x, by); }
+  std::unique_ptr<Kernel> movement(std::vector<ConstArray> operands, std::vector<MutArray> results,
+                                   const Budget& budget, int threads) override {
+    return host_memory().movement(std::move(operands), std::move(results), budget, threads);
+  }
+  std::unique_ptr<Kernel> reduction(Op op, std::vector<ConstArray> operands, std::vector<MutArray> results,
+                                    const Budget& budget, int summands, int threads) override {
+    return host_memory().reduction(op, std::move(operands), std::move(results), budget, summands, threads);
+  }
+  PlainCollectives* plain(Transport& transport) override { return host_memory().plain(transport); }
+  void find_more() { left_ = -1; }
+
+ private:
+  int left_;  ///< negative: any number
+};
+
+/// Makes a call where the poor rank has room for so many messages. True: it worked. All must agree on that, and the
+/// next one works.
+bool works_with(int rooms, const std::function<void(Communicator&, std::vector<float>&)>& call) {
+  std::vector<std::string> said(ranks);
+  run_ranks(
+      ranks,
+      [&](Transport& t) {
+        Scarce memory(t.rank() == poor_one ? rooms : -1);
+        Communicator comm(t, {}, memory);
+        std::vector<float> x = make<float>("smooth", 300000, t.rank());
+        try {
+          call(comm, x);
+        } catch (const Error& e) {
+          said[static_cast<std::size_t>(t.rank())] = e.what();
+        }
+        EXPECT_TRUE(comm.usable());
+        memory.find_more();
+        EXPECT_NO_THROW(call(comm, x));
+      },
+      20);
+  for (const std::string& text : said) EXPECT_EQ(text, said[0]);
+  if (said[0].empty()) return true;
+  EXPECT_NE(said[0].find("rank 1, "), std::string::npos) << said[0];
+  EXPECT_NE(said[0].find("out of memory"), std::string::npos) << said[0];
+  return false;
+}
+
+Options in_short_segments() {
+  Options options = with("1e-3");
+  options.segment_values = 4096;
+  options.mode = Mode::compressed;
+  return options;
+}
+
+TEST(ScarceMemory, AllHearOfItOnTheGrid) {
+  int worked = 0, failed = 0;
+  for (const Schedule schedule : {Schedule::ring, Schedule::direct, Schedule::recursive_doubling})
+    for (const int rooms : {1, 2, 3, 5, 8, 11, 17, 29, 40, 300}) {
+      const bool works = works_with(rooms, [&](Communicator& comm, std::vector<float>& x) {
+        Options options = in_short_segments();
+        options.schedule = schedule;
+        allreduce(view(std::as_const(x)), view(x), Op::sum, comm, options);
+      });
+      ++(works ? worked : failed);
+    }
+  EXPECT_GT(worked, 0);
+  EXPECT_GT(failed, 0);
+}
+
+TEST(ScarceMemory, AllHearOfItInSteps) {
+  int failed = 0;
+  for (int rooms = 1; rooms < 20; ++rooms) {
+    const bool works = works_with(rooms, [&](Communicator& comm, std::vector<float>& x) {
+      Options options = in_short_segments();
+      options.framework = Framework::stepwise;
+      allreduce(view(std::as_const(x)), view(x), Op::sum, comm, options);
+    });
+    failed += works ? 0 : 1;
+  }
+  EXPECT_GT(failed, 0);
+}
+
+TEST(ScarceMemory, WhoOnlyReceivesNeedsLittle) {
+  for (int rooms = 1; rooms < 12; ++rooms)
+    EXPECT_TRUE(works_with(
+        rooms, [&](Communicator& comm, std::vector<float>& x) { bcast(view(x), 0, comm, in_short_segments()); }));
+}
+
+// Where a rank cannot even receive, it leaves the call: nothing more may be said over the group.
+TEST(ScarceMemory, WithoutAnyTheGroupIsOfNoMoreUse) {
+  run_ranks(
+      ranks,
+      [&](Transport& t) {
+        Scarce memory(t.rank() == poor_one ? 0 : -1);
+        Communicator comm(t, {}, memory);
+        std::vector<float> x = make<float>("smooth", 300000, t.rank());
+        const auto call = [&] {
+          comm.whole([&] { allreduce(view(std::as_const(x)), view(x), Op::sum, comm, in_short_segments()); });
+        };
+        if (t.rank() == poor_one) {
+          EXPECT_THROW(call(), std::bad_alloc);
+        } else {
+          EXPECT_THROW(call(), Error);
+        }
+        EXPECT_FALSE(comm.usable());
+      },
+      1);
+}
+
+}  // namespace
+}  // namespace laconic
