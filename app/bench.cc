@@ -302,6 +302,7 @@ int run_bench_codec(const Session& session, const BenchOptions& options) {
   std::vector<Bound> bounds;
   for (const std::string& text : options.bounds) bounds.push_back(Bound::parse(text));
   const std::vector<CodecRow> rows = measure(options, bounds, session.progress());
+  if (rows.empty()) throw Failure(Exit::usage, "--codec: none of these takes the elements of any of the fields");
   const auto summary = summarise(rows);
   if (session.json) {
     print_json(to_json(rows, summary));

@@ -60,8 +60,8 @@ class CommandLine {
   [[nodiscard]] CommandSyntax syntax() const { return CommandSyntax(*app_); }
 
   /// Nothing if a command was chosen; otherwise the exit code, after a help or a message was printed: 0, Exit::usage,
-  /// or Exit::no_output. A line with --json has the message as JSON too.
-  std::optional<int> parse(int argc, char** argv);
+  /// or Exit::no_output. A line with --json has the message as JSON too. silent: somebody else says it.
+  std::optional<int> parse(int argc, char** argv, bool silent = false);
 
  private:
   std::unique_ptr<CLI::App> app_;

@@ -1,9 +1,12 @@
 // The laconic command: parses the command line and runs one subcommand.
+#include <chrono>
 #include <cstdio>
 #include <exception>
+#include <thread>
 
 #include "command.h"
 #include "exit_code.h"
+#include "launcher.h"
 
 namespace {
 
@@ -26,7 +29,11 @@ int run(int argc, char** argv) {
   laconic::app::add_run(app, session);
   laconic::app::add_policy(app, session);
   laconic::app::add_doctor(app, session);
-  if (const std::optional<int> code = line.parse(argc, argv)) return *code;
+  const bool silent = laconic::app::is_silent_rank();
+  if (const std::optional<int> code = line.parse(argc, argv, silent)) {
+    if (silent) std::this_thread::sleep_for(std::chrono::seconds(1));  // a launcher ends all ranks with the first
+    return *code;
+  }
   return laconic::app::guarded(
       session.json, [](void* s) { return static_cast<Session*>(s)->command(); }, &session);
 }

@@ -163,6 +163,8 @@ double SizeResult::speedup(const ModeResult& mode) const {
 CollectiveResult measure_collective(const CollectiveOptions& options, Communicator& comm) {
   if (options.repetitions < 1 || options.repetitions > 10000)
     throw Failure(Exit::usage, fmt::format("--repetitions {} is not between 1 and 10000", options.repetitions));
+  if (options.warm_up < 1 || options.warm_up > 10000)
+    throw Failure(Exit::usage, fmt::format("--warm-up {} is not between 1 and 10000", options.warm_up));
   const std::vector<Mode> modes = chosen_modes(options);
   std::vector<std::size_t> sizes;
   for (const std::string& text : options.sizes) sizes.push_back(parse_size(text));

@@ -175,7 +175,7 @@ void examine_gpu(std::vector<Finding>& out) {
   const fs::path installed = here.parent_path() / "lib/laconic/nccl/liblaconic-nccl.so";
   const fs::path& library = fs::exists(built, ignored) ? built : installed;
   const bool there = fs::exists(library, ignored);
-  out.push_back({"drop-in", "liblaconic-nccl.so", there,
+  out.push_back({"GPU", "liblaconic-nccl.so", there,
                  there ? library.string() : "NCCL programs must call Laconic themselves",
                  there ? "" : "install the CUDA toolkit and NCCL's header, and build again"});
 }

@@ -71,6 +71,18 @@ void add_commands(laconic::app::CommandSyntax app, Job& job) {
   });
 }
 
+/// Whether all ranks fail, and nothing is under way between them: they can end as they should. Ending the program by
+/// force loses what rank 0 has just printed.
+bool all_fail_in_order(int code) {
+  if (code > static_cast<int>(Exit::no_output)) return false;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  int done = 0;
+  const double end = MPI_Wtime() + 2;
+  while (done == 0 && MPI_Wtime() < end) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+  return done != 0;
+}
+
 int parse_and_run(int argc, char** argv) {
   laconic::app::CommandLine line("laconic-mpi",
                                  "Laconic over MPI; normally started by `laconic stack` or `laconic bench`.", "", "");
@@ -79,13 +91,15 @@ int parse_and_run(int argc, char** argv) {
   app.flag("--json", job.json, "One JSON object on stdout");
   app.flag("-q,--quiet", job.quiet, "No report");
   add_commands(app, job);
-  if (const std::optional<int> code = line.parse(argc, argv)) return *code;
   MPI_Init(&argc, &argv);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const int code = laconic::app::guarded(job.json && rank == 0, run, &job);
+  const std::optional<int> wrong = line.parse(argc, argv, rank != 0);  // the same on all ranks: one says it
+  const int code = wrong ? *wrong : laconic::app::guarded(job.json && rank == 0, run, &job);
+  std::fflush(stdout);
   // A rank that failed alone must not leave the others waiting in a collective.
-  if (code != 0 && code != static_cast<int>(Exit::bound_violated)) MPI_Abort(MPI_COMM_WORLD, code);
+  if (code != 0 && code != static_cast<int>(Exit::bound_violated) && !all_fail_in_order(code))
+    MPI_Abort(MPI_COMM_WORLD, code);
   MPI_Finalize();
   return code;
 }

@@ -30,7 +30,8 @@ typedef enum laconic_error LACONIC_ENUM_BASE {
   LACONIC_MISMATCH = 3,         /* ranks disagree; the text names rank, argument and both values */
   LACONIC_CORRUPT = 4,          /* a stream or a message failed its checks */
   LACONIC_TOO_SMALL = 5,        /* the output buffer cannot hold the result */
-  LACONIC_TRANSPORT = 6,        /* MPI failed, a rank died, a timeout: the communicator cannot be used any more */
+  LACONIC_TRANSPORT = 6,        /* MPI failed, a rank died or did not come in time (60 s unless LACONIC_TIMEOUT of the
+                                   environment says otherwise): the communicator cannot be used any more */
   LACONIC_IO = 7,
   LACONIC_INTERNAL = 8 /* a defect of Laconic */
 } laconic_error;

@@ -53,8 +53,9 @@ bool CostCache::read_numbers(const std::string& what, std::span<double> numbers)
   const std::string title = title_of(what);
   const fs::path file = file_for(folder_, title);
   std::error_code error;
-  const auto written = fs::last_write_time(file, error);
-  if (error || fs::file_time_type::clock::now() - written > fresh) return false;
+  if (!fs::is_regular_file(file, error)) return false;
+  const auto age = fs::file_time_type::clock::now() - fs::last_write_time(file, error);
+  if (error || age > fresh || age < -fresh) return false;  // a clock that was wrong must not make it last for ever
   std::ifstream in(file);
   in.imbue(std::locale::classic());
   std::string line;

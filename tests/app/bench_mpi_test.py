@@ -78,8 +78,15 @@ class BenchCollective(CommandTest):
             self.assertEqual(m["violations"], 0)
             self.assertGreater(m["seconds"], 0)
 
+    def test_one_rank_says_what_is_wrong_with_the_command(self):
+        for wrong in (("bench", "allreduce", "--nonsense"), ("stack", "--threads", "0"), ("stack", "absent.npy")):
+            with self.subTest(wrong):
+                out, _ = self.run_laconic("--json", *wrong, code=3 if "absent.npy" in wrong else 2, launcher=(*LAUNCH, "-n", "3"))
+                self.assertIn(wrong[-2] if "0" in wrong else wrong[-1], json.loads(out)["error"])
+
     def test_failures(self):
-        for wrong in (("--modes", "zccl-mt"), ("--codec", "gzip"), ("-b", "10x"), ("--schedule", "square", "-t", "1"), ("--wire", "nonsense0")):
+        for wrong in (("--modes", "zccl-mt"), ("--codec", "gzip"), ("-b", "10x"), ("--schedule", "square", "-t", "1"), ("--wire", "nonsense0"),
+                      ("--warm-up", "-5")):
             with self.subTest(wrong):
                 said = self.run_ranks(1, "allreduce", "--size", "1k", *wrong, code=2)
                 self.assertIn(wrong[1], said)

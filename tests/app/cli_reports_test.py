@@ -56,6 +56,7 @@ class BenchCodec(CommandTest):
         self.run_laconic("bench", "codec", "x.f32", "--target", "mmx", code=2)
         self.run_laconic("bench", "codec", "x.f32", "--codec", "gzip", code=2)
         self.run_laconic("bench", "codec", "x.f32", "--repetitions", "0", code=2)
+        self.run_laconic("bench", "codec", self.write("k_100.i32", bytes(400)), "--codec", "szx", code=2)
         self.run_laconic("bench", "codec", "x.f32", "--size", "many", code=2)
         self.run_laconic("bench", "codec", "absent.f32", code=3)
         self.run_laconic("bench", "codec", "--data", self.folder, code=3)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -468,6 +469,19 @@ TEST_F(CalibrationCache, IsReadAgain) {
   }
   const auto costs = calibrate_on_all(folder.string());
   for (const Costs& c : costs) EXPECT_EQ(numbers(c), (Numbers{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
+}
+
+TEST_F(CalibrationCache, WhatIsOldOrOfAnotherDayToComeIsMeasuredAgain) {
+  const auto now = std::filesystem::file_time_type::clock::now();
+  for (const int hours : {-1000, -25, 25, 100000}) {
+    calibrate_on_all(folder.string());
+    for (const auto& file : std::filesystem::directory_iterator(folder)) {
+      const std::string title = title_of(file.path());
+      std::ofstream(file.path()) << title << "\n3 4 5 6 7 8 9 10\n";
+      std::filesystem::last_write_time(file.path(), now + std::chrono::hours(hours));
+    }
+    EXPECT_LT(calibrate_on_all(folder.string())[0].codec.smooth.add, 1e-6) << hours;
+  }
 }
 
 TEST_F(CalibrationCache, EachKindHasAFileOfItsOwn) {
