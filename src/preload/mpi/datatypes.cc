@@ -56,8 +56,11 @@ void add_unsigned(MPI_Datatype type) {
   add(type, DType::u32);
   add(type, DType::u64);
 }
-/// For MPI_MINLOC and its like, otherwise two numbers.
-void add_pair(MPI_Datatype type, DType base) { add(type, base, 2, false); }
+/// For MPI_MINLOC and its like, otherwise two numbers, of whatever width they have here.
+void add_pair(MPI_Datatype type, DType narrow, DType wide) {
+  add(type, narrow, 2, false);
+  add(type, wide, 2, false);
+}
 
 void add_named() {
   for (const MPI_Datatype t : {MPI_FLOAT, MPI_DOUBLE, MPI_REAL, MPI_DOUBLE_PRECISION, MPI_REAL4, MPI_REAL8})
@@ -70,9 +73,8 @@ void add_named() {
     add_signed(t);
   for (const MPI_Datatype t : {MPI_UNSIGNED, MPI_UNSIGNED_LONG, MPI_UNSIGNED_LONG_LONG, MPI_UINT32_T, MPI_UINT64_T})
     add_unsigned(t);
-  for (const MPI_Datatype t : {MPI_2INT, MPI_2INTEGER}) add_pair(t, DType::i32);
-  add_pair(MPI_2REAL, DType::f32);
-  add_pair(MPI_2DOUBLE_PRECISION, DType::f64);
+  for (const MPI_Datatype t : {MPI_2INT, MPI_2INTEGER}) add_pair(t, DType::i32, DType::i64);
+  for (const MPI_Datatype t : {MPI_2REAL, MPI_2DOUBLE_PRECISION}) add_pair(t, DType::f32, DType::f64);
 #ifdef MPIX_C_FLOAT16
   add(MPIX_C_FLOAT16, DType::f16);
 #endif
