@@ -250,7 +250,8 @@ int laconic_alltoallv(const void* sendbuf, const size_t* sendcounts, const size_
                       const laconic_options* options);
 
 /* Non-blocking calls: the same, but they return at once; a thread of the communicator runs them one after the other, in
- * the order in which they were made, which is the same on every rank, and needs no help. Buffers belong to the call
+ * the order in which they were made, which is the same on every rank, and needs no help. (Where the system has no
+ * thread to give, they run before they return, which a program may not expect of them.) Buffers belong to the call
  * until it is done (counts and options are copied). Other calls may be made meanwhile. MPI must have been initialised
  * with MPI_THREAD_MULTIPLE, else LACONIC_UNSUPPORTED. */
 typedef struct laconic_request laconic_request;

@@ -42,8 +42,9 @@ class Communicator {
   [[nodiscard]] const Stats& total() const { return total_; }
   void reset_total() { total_ = {}; }
 
-  /// False after a transport error (a dead rank, a timeout): messages may still be under way, so nothing more can be
-  /// said over this group, and every further call fails at once with Error(transport).
+  /// False after a transport error (a dead rank, a timeout) and where a call ended in its middle for lack of memory:
+  /// messages may still be under way, so nothing more can be said over this group, and every further call fails at once
+  /// with Error(transport).
   [[nodiscard]] bool usable() const { return usable_; }
 
   // --- for the collectives themselves ---

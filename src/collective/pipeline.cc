@@ -66,6 +66,10 @@ void Pipeline::run_program() {
 }
 
 void Pipeline::post_receives() {
+  for (Inbox* inbox : {&plain_, &coded_}) {
+    const bool begins = inbox->next == 0 && inbox->posted.empty() && !inbox->envelopes.empty();
+    if (begins) inbox->spare = comm_.pool().take(capacity_, inbox->content);
+  }
   post_receives(plain_);
   post_receives(coded_);
 }
@@ -77,8 +81,10 @@ void Pipeline::post_receives(Inbox& inbox) {
       message = comm_.pool().take(capacity_, inbox.content);
     } catch (const std::bad_alloc&) {
       if (!inbox.posted.empty()) return;  // fewer will do
-      if (!free_one()) throw;
-      continue;
+      if (free_some()) continue;
+      if (inbox.spare == nullptr) throw;
+      lack_memory();  // from now on each receive gives its message back at once
+      message = std::move(inbox.spare);
     }
     const int peer = inbox.envelopes[inbox.next + inbox.posted.size()].peer;
     Request request = transport_.irecv(message->room(), peer, inbox.tag);
@@ -86,14 +92,26 @@ void Pipeline::post_receives(Inbox& inbox) {
   }
 }
 
-/// Lets go of one message or more, when it is done with. False: of none.
-bool Pipeline::free_one() {
+/// Lets go of messages that are done with, without waiting: others may lack memory, too, and wait for this rank.
+bool Pipeline::free_some() {
   if (deliver_one()) return true;
-  if (outgoing_.empty()) return false;
-  const Timed clock(report_.stats.wire_seconds);
-  outgoing_.front().request.wait();
-  outgoing_.pop_front();
-  return true;
+  const std::size_t before = outgoing_.size();
+  reap();
+  return outgoing_.size() < before;
+}
+
+void Pipeline::lack_memory() {
+  if (!failure_) fail({Code::internal, program_.rank, "rank " + std::to_string(program_.rank) + ": out of memory"});
+}
+
+/// Null, and the run has failed: there is no memory.
+MessagePtr Pipeline::room(Content content) {
+  try {
+    return comm_.pool().take(capacity_, content);
+  } catch (const std::bad_alloc&) {
+    lack_memory();
+    return nullptr;
+  }
 }
 
 /// All sends of the step go out. What they need from earlier steps is there; operands are encoded now.
@@ -150,7 +168,12 @@ void Pipeline::receive(Inbox& inbox) {
   if (failure_) return;
   if (plain && size == plain_bytes(envelope.pieces[0])) {
     take_plain(envelope.peer, envelope.pieces[0], posted.message);
-  } else if (auto failure = failure_in(readable(posted.message)->bytes())) {
+    return;
+  }
+  std::optional<Failure> failure;
+  if (const MessagePtr said = readable(posted.message)) failure = failure_in(said->bytes());
+  if (failure_) return;
+  if (failure) {
     fail(std::move(*failure));
   } else if (plain) {
     guarded(block_name(envelope.pieces[0].block) + " from rank " + std::to_string(envelope.peer), [&] {
@@ -164,10 +187,11 @@ void Pipeline::receive(Inbox& inbox) {
   }
 }
 
-/// What came where elements were due, where it can be read.
+/// What came where elements were due, where it can be read; null, see room().
 MessagePtr Pipeline::readable(const MessagePtr& message) {
   if (message->content() == Content::data) return message;
-  MessagePtr copy = comm_.pool().take(message->bytes().size());
+  MessagePtr copy = room(Content::data);
+  if (copy == nullptr) return nullptr;
   comm_.memory().copy(copy->room().data(), message->bytes().data(), message->bytes().size());
   comm_.pool().filled(copy, message->bytes().size());
   return copy;
@@ -311,7 +335,7 @@ void Pipeline::flush(Lane& lane) {
     for (const Piece& p : envelope.pieces) {
       if (!ready(p, due)) return;
     }
-    post(envelope);
+    if (!post(envelope)) return;
     ++lane.next;
   }
 }
@@ -323,17 +347,19 @@ bool Pipeline::ready(const Piece& p, bool due) {
   return s.message != nullptr && s.version == p.version;
 }
 
-void Pipeline::post(const Envelope& envelope) {
+/// False: the run has failed, and a poison message will go in its place.
+bool Pipeline::post(const Envelope& envelope) {
   const Piece& first = envelope.pieces[0];
   if (first.plain && program_.one_way) make_room();
   const MessagePtr message = first.plain                   ? plain(first)
                              : envelope.pieces.size() == 1 ? slot(first).message
                                                            : sealed(envelope);
+  if (message == nullptr) return false;
   outgoing_.push_back({transport_.isend(message->bytes(), envelope.peer, inbox_of(envelope).tag), message});
   ++report_.messages_sent;
   if (first.plain) {
     report_.local_bytes += message->bytes().size();
-    return;
+    return true;
   }
   report_.stats.wire_bytes += message->bytes().size();
   for (const Piece& p : envelope.pieces) {
@@ -341,6 +367,7 @@ void Pipeline::post(const Envelope& envelope) {
     report_.stats.original_bytes += part(p).count * kernel_.element_bytes();
     if (--s.sends_left == 0 && s.version == final_version_[static_cast<std::size_t>(p.block)]) s.message.reset();
   }
+  return true;
 }
 
 /// Where senders need not listen, they keep few messages under way.
@@ -354,7 +381,8 @@ void Pipeline::make_room() {
 
 /// A copy, since the caller's memory may change before it has been sent, or after a failure be gone.
 MessagePtr Pipeline::plain(const Piece& piece) {
-  MessagePtr message = comm_.pool().take(capacity_, Content::elements);
+  MessagePtr message = room(Content::elements);
+  if (message == nullptr) return nullptr;
   kernel_.read_plain(part(piece), is_result(piece), message->room());
   comm_.pool().filled(message, plain_bytes(piece));
   return message;
@@ -362,7 +390,8 @@ MessagePtr Pipeline::plain(const Piece& piece) {
 
 /// The pieces in one message, each after its size.
 MessagePtr Pipeline::sealed(const Envelope& envelope) {
-  MessagePtr message = comm_.pool().take(capacity_);
+  MessagePtr message = room(Content::data);
+  if (message == nullptr) return nullptr;
   std::size_t at = 0;
   for (const Piece& p : envelope.pieces) {
     const auto bytes = slot(p).message->bytes();
@@ -380,7 +409,7 @@ void Pipeline::send_poison(Lane& lane) {
   MessagePtr message = poison_;
   const auto bytes = poison_->bytes();
   if (envelope.pieces[0].plain && bytes.size() == plain_bytes(envelope.pieces[0])) {  // must not look like elements
-    message = comm_.pool().take(capacity_);
+    message = comm_.pool().take(bytes.size() + 1);
     std::copy(bytes.begin(), bytes.end(), message->room().begin());
     message->room()[bytes.size()] = 0;
     comm_.pool().filled(message, bytes.size() + 1);

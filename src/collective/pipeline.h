@@ -23,9 +23,10 @@ namespace laconic {
 /// One run of a program. A message is one segment of one block or, where several short ones go to the same peer in the
 /// same step, all of those together; or the elements of a segment as they are, where the program says so.
 ///
-/// When something fails on this rank (a damaged frame, a kernel that throws), it still takes and gives every message
-/// that the schedule foresees, but what it gives is a poison message with the reason; who receives one does the same.
-/// So nobody hangs and the group stays usable. Only a transport that fails ends a run at once.
+/// When something fails on this rank (a damaged frame, a kernel that throws, no memory for a message), it still takes
+/// and gives every message that the schedule foresees, but what it gives is a poison message with the reason; who
+/// receives one does the same. So nobody hangs and the group stays usable. Only a transport that fails ends a run at
+/// once, or memory that does not do for the first receive.
 class Pipeline {
  public:
   /// All of these must outlive the pipeline. Sizes and bytes are added to `report`.
@@ -76,6 +77,7 @@ class Pipeline {
     std::vector<Envelope> envelopes{};
     std::size_t next = 0;         ///< to be completed next
     std::deque<Posted> posted{};  ///< from next on
+    MessagePtr spare{};           ///< so that a rank whose memory has run out can go on receiving
   };
   struct Delivery {
     Part part;
@@ -91,7 +93,9 @@ class Pipeline {
   void run_program();
   void post_receives();
   void post_receives(Inbox& inbox);
-  bool free_one();
+  bool free_some();
+  void lack_memory();
+  MessagePtr room(Content content);
   void begin_step(const StepPlan& step);
   void prepare(const Envelope& envelope);
   void receive(Inbox& inbox);
@@ -105,7 +109,7 @@ class Pipeline {
   MessagePtr encoded(const Part& part);
   void flush_all();
   void flush(Lane& lane);
-  void post(const Envelope& envelope);
+  bool post(const Envelope& envelope);
   MessagePtr plain(const Piece& piece);
   void make_room();
   MessagePtr sealed(const Envelope& envelope);

@@ -12,11 +12,11 @@ namespace {
 
 /// MPI may still write to it. Where there is no memory to note it, it is not noted.
 void keep_for_ever(std::unique_ptr<Message> message) noexcept {
-  static std::mutex mutex;
-  static std::vector<Message*>& kept = *new std::vector<Message*>;
-  const std::lock_guard lock(mutex);
   Message* const its = message.release();
   try {
+    static std::mutex mutex;
+    static std::vector<Message*>& kept = *new std::vector<Message*>;
+    const std::lock_guard lock(mutex);
     kept.push_back(its);
   } catch (const std::bad_alloc&) {
     return;

@@ -22,16 +22,18 @@ bool Worker::begin() {
     thread_ = std::thread([this] { run(); });
     return true;
   } catch (const std::system_error& e) {
-    log(LogLevel::warning,
-        std::string("no thread for calls in the background, they run where they are made: ") + e.what());
+    if (!std::exchange(warned_, true))
+      log(LogLevel::warning,
+          std::string("no thread for calls in the background, they run where they are made: ") + e.what());
     return false;
   }
 }
 
 void Worker::submit(std::function<void()> job) {
   std::unique_lock lock(mutex_);
+  const bool threaded = thread_.joinable() || (!busy_ && begin());
   jobs_.push_back(std::move(job));
-  if (thread_.joinable() || (!busy_ && begin())) {
+  if (threaded) {
     lock.unlock();
     changed_.notify_one();
     return;

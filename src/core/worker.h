@@ -31,7 +31,7 @@ class Worker {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> jobs_;
-  bool closing_ = false, busy_ = false;
+  bool closing_ = false, busy_ = false, warned_ = false;
   std::thread thread_;
 };
 

@@ -37,21 +37,23 @@ laconic::Report run(const NcclCall& call, Communicator& comm, const Options& opt
   const std::size_t all = call.count * static_cast<std::size_t>(comm.size());
   const ConstArray send{call.send, call.count, call.dtype};
   const MutArray recv{call.recv, call.count, call.dtype};
-  switch (call.collective) {
-    case Collective::allreduce:
-      return allreduce(send, recv, call.op, comm, options);
-    case Collective::reduce:
-      return reduce(send, recv, call.op, call.root, comm, options);
-    case Collective::reduce_scatter:
-      return reduce_scatter_block({call.send, all, call.dtype}, recv, call.op, comm, options);
-    case Collective::allgather:
-      return allgather_equal(send, {call.recv, all, call.dtype}, comm, options);
-    case Collective::bcast:
-      if (comm.rank() == call.root && call.send != call.recv) bring_root(send, recv, comm, options);
-      return bcast(recv, call.root, comm, options);
-    default:
-      throw Error(Code::internal, "NCCL has no such collective");
-  }
+  return comm.whole([&]() -> laconic::Report {
+    switch (call.collective) {
+      case Collective::allreduce:
+        return allreduce(send, recv, call.op, comm, options);
+      case Collective::reduce:
+        return reduce(send, recv, call.op, call.root, comm, options);
+      case Collective::reduce_scatter:
+        return reduce_scatter_block({call.send, all, call.dtype}, recv, call.op, comm, options);
+      case Collective::allgather:
+        return allgather_equal(send, {call.recv, all, call.dtype}, comm, options);
+      case Collective::bcast:
+        if (comm.rank() == call.root && call.send != call.recv) bring_root(send, recv, comm, options);
+        return bcast(recv, call.root, comm, options);
+      default:
+        throw Error(Code::internal, "NCCL has no such collective");
+    }
+  });
 }
 
 NcclGroup::NcclGroup(ncclComm_t nccl, const Options& defaults) {
