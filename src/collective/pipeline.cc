@@ -79,11 +79,11 @@ void Pipeline::post_receives(Inbox& inbox) {
     MessagePtr message;
     try {
       message = comm_.pool().take(capacity_, inbox.content);
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception& e) {
       if (!inbox.posted.empty()) return;  // fewer will do
       if (free_some()) continue;
       if (inbox.spare == nullptr) throw;
-      lack_memory();  // from now on each receive gives its message back at once
+      lack_memory(e);  // from now on each receive gives its message back at once
       message = std::move(inbox.spare);
     }
     const int peer = inbox.envelopes[inbox.next + inbox.posted.size()].peer;
@@ -100,16 +100,19 @@ bool Pipeline::free_some() {
   return outgoing_.size() < before;
 }
 
-void Pipeline::lack_memory() {
-  if (!failure_) fail({Code::internal, program_.rank, "rank " + std::to_string(program_.rank) + ": out of memory"});
+void Pipeline::lack_memory(const std::exception& why) {
+  if (failure_) return;
+  const bool plainly = dynamic_cast<const std::bad_alloc*>(&why) != nullptr;  // a GPU says more
+  fail({Code::internal, program_.rank,
+        "rank " + std::to_string(program_.rank) + ": " + (plainly ? "out of memory" : why.what())});
 }
 
 /// Null, and the run has failed: there is no memory.
 MessagePtr Pipeline::room(Content content) {
   try {
     return comm_.pool().take(capacity_, content);
-  } catch (const std::bad_alloc&) {
-    lack_memory();
+  } catch (const std::exception& e) {
+    lack_memory(e);
     return nullptr;
   }
 }

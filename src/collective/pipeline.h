@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <map>
 #include <optional>
 #include <string>
@@ -94,7 +95,7 @@ class Pipeline {
   void post_receives();
   void post_receives(Inbox& inbox);
   bool free_some();
-  void lack_memory();
+  void lack_memory(const std::exception& why);
   MessagePtr room(Content content);
   void begin_step(const StepPlan& step);
   void prepare(const Envelope& envelope);

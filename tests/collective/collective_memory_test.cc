@@ -29,10 +29,12 @@ constexpr int poor_one = 1;
 /// The host's, but for room for messages: that there is only so often, then never for long ones.
 class Scarce final : public Memory {
  public:
-  explicit Scarce(int rooms) : left_(rooms) {}
+  /// as_gpu: says so as the memory of a GPU does.
+  explicit Scarce(int rooms, bool as_gpu = false) : left_(rooms), as_gpu_(as_gpu) {}
   [[nodiscard]] bool on_host() const override { return true; }
   Room array_room(std::size_t bytes) override { return host_memory().array_room(bytes); }
   Room message_room(std::size_t bytes) override {
+    if (left_ == 0 && bytes > 1000 && as_gpu_) throw Error(Code::internal, "cudaHostAlloc: out of memory");
     if (left_ == 0 && bytes > 1000) throw std::bad_alloc();
     if (left_ > 0) --left_;
     return host_memory().message_room(bytes);
@@ -57,6 +59,7 @@ class Scarce final : public Memory {
 
  private:
   int left_;  ///< negative: any number
+  bool as_gpu_;
 };
 
 using Call = std::function<void(Communicator&, std::vector<float>&)>;
@@ -69,7 +72,7 @@ bool works_with(int rooms, const Call& call, bool all = false) {
   run_ranks(
       ranks,
       [&](Transport& t) {
-        Scarce memory(all || t.rank() == poor_one ? rooms : -1);
+        Scarce memory(all || t.rank() == poor_one ? rooms : -1, rooms % 2 == 0);
         Communicator comm(t, {}, memory);
         const auto me = static_cast<std::size_t>(t.rank());
         std::vector<float>& x = got[me];
