@@ -93,16 +93,14 @@ CommandLine::CommandLine(const std::string& name, const std::string& description
 
 CommandLine::~CommandLine() = default;
 
-std::optional<int> CommandLine::parse(int argc, char** argv, bool silent) {
+std::optional<int> CommandLine::parse(int argc, char** argv, bool says_json) {
   try {
     app_->parse(argc, argv);
   } catch (const CLI::Success& e) {  // --help, --version
-    if (silent) return 0;
     app_->exit(e);
     return checked_output(false, 0);
   } catch (const CLI::ParseError& e) {
-    if (silent) return static_cast<int>(Exit::usage);
-    return report_failure(asks_for_json(argc, argv), Exit::usage, explanation(*app_, e));
+    return report_failure(says_json && asks_for_json(argc, argv), Exit::usage, explanation(*app_, e));
   }
   return std::nullopt;
 }

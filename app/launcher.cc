@@ -22,9 +22,9 @@ std::string launcher_flavour() {
 
 }  // namespace
 
-bool is_silent_rank() {
+bool is_first_rank() {
   const char* rank = std::getenv(launcher_flavour() == "openmpi" ? "OMPI_COMM_WORLD_RANK" : "PMI_RANK");
-  return rank != nullptr && std::string(rank) != "0";
+  return rank == nullptr || std::string(rank) == "0";
 }
 
 void become_mpi_program(char** arguments) {

@@ -3,8 +3,8 @@
 
 namespace laconic::app {
 
-/// Whether an MPI launcher started this process as another rank than 0, which says what all have to say.
-bool is_silent_rank();
+/// Whether no MPI launcher started this process, or as rank 0: whose the one JSON object is.
+bool is_first_rank();
 
 /// Does not return when an MPI launcher started this process: laconic-mpi-<flavour> runs in its place, with the same
 /// arguments (null-terminated). Throws Failure(communication) when there is no such executable.

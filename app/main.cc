@@ -29,9 +29,10 @@ int run(int argc, char** argv) {
   laconic::app::add_run(app, session);
   laconic::app::add_policy(app, session);
   laconic::app::add_doctor(app, session);
-  const bool silent = laconic::app::is_silent_rank();
-  if (const std::optional<int> code = line.parse(argc, argv, silent)) {
-    if (silent) std::this_thread::sleep_for(std::chrono::seconds(1));  // a launcher ends all ranks with the first
+  const bool first = laconic::app::is_first_rank();
+  if (const std::optional<int> code = line.parse(argc, argv, first)) {
+    // A launcher ends all ranks with the first that fails, and loses what another is about to say.
+    if (!first && *code != 0) std::this_thread::sleep_for(std::chrono::seconds(1));
     return *code;
   }
   return laconic::app::guarded(

@@ -94,7 +94,7 @@ int parse_and_run(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const std::optional<int> wrong = line.parse(argc, argv, rank != 0);  // the same on all ranks: one says it
+  const std::optional<int> wrong = line.parse(argc, argv, rank == 0);
   const int code = wrong ? *wrong : laconic::app::guarded(job.json && rank == 0, run, &job);
   std::fflush(stdout);
   // A rank that failed alone must not leave the others waiting in a collective.

@@ -50,6 +50,9 @@ std::optional<Failure> Pipeline::run(const std::optional<Failure>& earlier) {
 }
 
 void Pipeline::run_program() {
+  for (Inbox* inbox : {&plain_, &coded_}) {
+    if (!inbox->envelopes.empty()) inbox->spare = comm_.pool().take(capacity_, inbox->content);
+  }
   post_receives();
   if (!failure_) note_what_stays();
   for (const StepPlan& step : steps_) {
@@ -66,10 +69,6 @@ void Pipeline::run_program() {
 }
 
 void Pipeline::post_receives() {
-  for (Inbox* inbox : {&plain_, &coded_}) {
-    const bool begins = inbox->next == 0 && inbox->posted.empty() && !inbox->envelopes.empty();
-    if (begins) inbox->spare = comm_.pool().take(capacity_, inbox->content);
-  }
   post_receives(plain_);
   post_receives(coded_);
 }

@@ -292,7 +292,7 @@ class Maker {
 /// Sum, minimum or maximum of something that has one.
 std::optional<Op> op_for(const Call& call, const TypeInfo& type) {
   const std::optional<Op> op = op_of(call.op);
-  if (!op || !type.predefined || (is_extreme(*op) && type.numbers != 1)) return std::nullopt;  // 2: complex
+  if (!op || !type.reducible || (is_extreme(*op) && type.numbers != 1)) return std::nullopt;  // 2: complex
   return op;
 }
 

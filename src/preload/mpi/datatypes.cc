@@ -30,13 +30,13 @@ const TypeInfo unusable = [] {
   return none;
 }();
 
-void add(MPI_Datatype type, DType base, std::size_t numbers = 1, bool has_operations = true) {
+void add(MPI_Datatype type, DType base, std::size_t numbers = 1, bool reducible = true) {
   if (type == MPI_DATATYPE_NULL) return;
   int size = 0;
   PMPI_Type_size(type, &size);
   const std::size_t bytes = numbers * size_of(base);
   if (static_cast<std::size_t>(size) != bytes) return;  // a compiler's REAL may be anything
-  named.push_back({type, {base, numbers, bytes, static_cast<MPI_Aint>(bytes), true, has_operations}});
+  named.push_back({type, {base, numbers, bytes, static_cast<MPI_Aint>(bytes), true, reducible}});
 }
 
 /// Floating-point and complex types of whatever width they happen to have here.
@@ -196,7 +196,7 @@ TypeInfo examine_f90(int combiner, MPI_Count bytes) {
   if (combiner == MPI_COMBINER_F90_INTEGER && (bytes == 4 || bytes == 8))
     info.base = bytes == 4 ? DType::i32 : DType::i64;
   info.dense = true;
-  info.predefined = true;
+  info.reducible = true;
   return info;
 }
 

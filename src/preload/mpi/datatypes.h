@@ -19,7 +19,7 @@ struct TypeInfo {
   std::size_t bytes = 0;      ///< of data, without gaps
   MPI_Aint extent = 0;        ///< from one element to the next
   bool dense = false;         ///< elements are their numbers in order and nothing else
-  bool predefined = false;    ///< sum, minimum and maximum are defined for it
+  bool reducible = false;     ///< sum, minimum and maximum are defined for it
   bool usable = true;         ///< MPI takes it in a call: there is one, and it has been committed
 };
 
