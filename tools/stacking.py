@@ -139,6 +139,12 @@ def why_no_cluster():
         return "it needs iproute2 (apt-get install iproute2)"
     if not os.access(CLUSTER, os.X_OK):
         return f"{CLUSTER} is missing"
+    # Root of a container is often not allowed what it takes, and a kernel may lack the token bucket.
+    try:
+        with cluster(1, "1gbit"):
+            run([CLUSTER, "exec", CLUSTER_NAMES["NC_PREFIX"] + "0", "true"], CLUSTER_NAMES)
+    except Failed as failure:
+        return f"this root may not have what it takes: {str(failure).splitlines()[-1].strip()}"
     return None
 
 
