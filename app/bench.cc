@@ -62,7 +62,7 @@ struct Group {
 struct Operation {
   const char* name;
   const char* heading;
-  double CodecRow::*seconds;
+  double CodecRow::* seconds;
 };
 constexpr std::array operations = {
     Operation{"encode", "compress", &CodecRow::encode}, Operation{"decode", "decompress", &CodecRow::decode},

@@ -35,8 +35,7 @@ int run(int argc, char** argv) {
     if (!first && *code != 0) std::this_thread::sleep_for(std::chrono::seconds(1));
     return *code;
   }
-  return laconic::app::guarded(
-      session.json, [](void* s) { return static_cast<Session*>(s)->command(); }, &session);
+  return laconic::app::guarded(session.json, [](void* s) { return static_cast<Session*>(s)->command(); }, &session);
 }
 
 }  // namespace

@@ -121,9 +121,8 @@ class Bench {
     const double outliers =
         median_ms([&] { gpu::count_outliers(array(0), 1, 1e30, reinterpret_cast<Outliers*>(work_), nullptr); });
     const double divide = median_ms([&] { gpu::divide({arrays_[1], count_, dtype_}, 3, nullptr); });
-    const double extreme = median_ms([&] {
-      gpu::take_extreme(Op::max, {arrays_[1], count_, dtype_}, array(0), nullptr);
-    });
+    const double extreme =
+        median_ms([&] { gpu::take_extreme(Op::max, {arrays_[1], count_, dtype_}, array(0), nullptr); });
     const double encode = median_ms([&] { encode_frame(0); });
     const std::uint64_t size = report("encode").bytes;
     const double bare = median_ms([&] { encode_frame(0, false); });
@@ -134,9 +133,8 @@ class Bench {
                   as_report(), nullptr);
     });
     report("slots");
-    const double decode = median_ms([&] {
-      gpu::decode(frame(0), MutArray{arrays_[1], count_, dtype_}, workspace(), as_report(), nullptr);
-    });
+    const double decode = median_ms(
+        [&] { gpu::decode(frame(0), MutArray{arrays_[1], count_, dtype_}, workspace(), as_report(), nullptr); });
     report("decode");
     const std::size_t violations = count_violations();
     make_other_frames();

@@ -92,7 +92,7 @@ class Runner {
   }
 
   /// Median over the repetitions, mean over the ranks.
-  double mean_of(double Stats::*part) {
+  double mean_of(double Stats::* part) {
     std::vector<double> seconds;
     seconds.reserve(parts_.size());
     for (const Stats& s : parts_) seconds.push_back(s.*part);

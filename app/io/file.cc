@@ -64,7 +64,7 @@ std::string describe(int error) { return std::system_category().message(error); 
 InputFile::InputFile(const std::string& path)
     : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (fd_ < 0) throw Failure(Exit::no_input, fmt::format("cannot open '{}': {}", path, describe(errno)));
-  struct stat s {};
+  struct stat s{};
   if (::fstat(fd_, &s) != 0 || !S_ISREG(s.st_mode)) {
     ::close(fd_);
     throw Failure(Exit::no_input, fmt::format("'{}' is not a regular file", path));
@@ -86,7 +86,7 @@ void InputFile::read_at(std::uint64_t offset, std::span<std::uint8_t> out) const
 }
 
 OutputFile::OutputFile(const std::string& path, bool overwrite) : path_(path), target_(path) {
-  struct stat s {};
+  struct stat s{};
   if (::stat(path.c_str(), &s) == 0) {
     if (S_ISDIR(s.st_mode)) throw Failure(Exit::no_output, fmt::format("cannot write '{}': it is a folder", path));
     if (!S_ISREG(s.st_mode)) {

@@ -98,9 +98,7 @@ class Experiment {
       if (r == 0) comm_.reset_total();
       plain.call([&] { plain_.run(send, {plain_result_.data(), count(), set_.dtype}, op_); }, r >= 0);
       laconic.call(
-          [&] {
-            allreduce(send, {laconic_result_.data(), count(), set_.dtype}, op_, comm_, laconic_options_);
-          },
+          [&] { allreduce(send, {laconic_result_.data(), count(), set_.dtype}, op_, comm_, laconic_options_); },
           r >= 0);
     }
     keep(plain, result_.plain);

@@ -133,10 +133,8 @@ typedef struct laconic_options {
   laconic_framework framework;
 } laconic_options;
 #define LACONIC_OPTIONS_INIT                                                                                   \
-  {                                                                                                            \
-    sizeof(laconic_options), NULL, 0, 0, 0, LACONIC_AUTOMATIC, 0, LACONIC_MODE_DEFAULT, LACONIC_CODEC_DEFAULT, \
-        LACONIC_FRAMEWORK_DEFAULT                                                                              \
-  }
+  {sizeof(laconic_options),  NULL, 0, 0, 0, LACONIC_AUTOMATIC, 0, LACONIC_MODE_DEFAULT, LACONIC_CODEC_DEFAULT, \
+   LACONIC_FRAMEWORK_DEFAULT}
 
 /* Set struct_size to sizeof(laconic_stats) before the call. */
 typedef struct laconic_stats {

@@ -41,11 +41,9 @@ CallShape shape_of(const Arguments& call) {
 }
 /// Whether every rank knows how long such a call is: PlainCall::known.
 template <typename Arguments>
-inline constexpr bool all_know_sizes = !requires(Arguments call) {
-  call.parts;
-}
-&&!requires(Arguments call) { call.shares; }
-&&!requires(Arguments call) { call.in; };
+inline constexpr bool all_know_sizes = !(
+    requires(Arguments call) { call.parts; } || requires(Arguments call) { call.shares; } ||
+    requires(Arguments call) { call.in; });
 
 /// The options of a call, understood when it is made. Where they cannot be, the call itself fails, so that the other
 /// ranks hear of it and fail too.

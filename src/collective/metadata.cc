@@ -154,7 +154,7 @@ bool keeps_ranks_together(Collective c) {
          c == Collective::reduce_scatter;
 }
 
-double extreme_of(const std::vector<Record>& all, double Record::*what, bool least) {
+double extreme_of(const std::vector<Record>& all, double Record::* what, bool least) {
   const auto less = [what](const Record& a, const Record& b) { return a.*what < b.*what; };
   const auto it =
       least ? std::min_element(all.begin(), all.end(), less) : std::max_element(all.begin(), all.end(), less);

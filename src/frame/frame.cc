@@ -323,11 +323,8 @@ std::size_t sum(std::optional<ConstArray> x, std::span<const Bytes> frames, MutB
   for (Operand& o : operands) terms.push_back({o.coded(), o.payload()});
   std::size_t n = header_bytes;
   const MutBytes to = payload_of(out);
-  Operand::explain(
-      [&] {
-        n += codec->sum(result, {coded_of(local), x ? x->data : nullptr}, terms, to, threads);
-      },
-      operands);
+  Operand::explain([&] { n += codec->sum(result, {coded_of(local), x ? x->data : nullptr}, terms, to, threads); },
+                   operands);
   for (Operand& o : operands) o.finish();
   write_header(h.codec, h.grid, h.operands, h.count, out, n, writing);
   return n;

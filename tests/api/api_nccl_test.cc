@@ -87,12 +87,10 @@ TEST(ApiNccl, FunctionsAsNcclHasThem) {
       ASSERT_EQ(laconic_nccl_reduce(x, rank == 0 ? y : nullptr, count, ncclFloat32, ncclMax, 0, comm, stream, &options),
                 LACONIC_OK);
       if (rank == 0) {
-        expect_near(
-            Gpu::contents(y), [&](std::size_t i) { return element(ranks - 1, i); }, "maximum");
+        expect_near(Gpu::contents(y), [&](std::size_t i) { return element(ranks - 1, i); }, "maximum");
       }
       ASSERT_EQ(laconic_nccl_broadcast(x, y, count, ncclFloat32, ranks - 1, comm, stream, &options), LACONIC_OK);
-      expect_near(
-          Gpu::contents(y), [&](std::size_t i) { return element(ranks - 1, i); }, "broadcast");
+      expect_near(Gpu::contents(y), [&](std::size_t i) { return element(ranks - 1, i); }, "broadcast");
       const auto n = static_cast<std::size_t>(ranks);
       float* const gathered = gpu.room(count * n);
       ASSERT_EQ(laconic_nccl_allgather(x, gathered, count, ncclFloat32, comm, stream, &options), LACONIC_OK);
@@ -133,22 +131,19 @@ TEST(ApiNccl, ACommunicatorForTheOtherCalls) {
     float* const x = gpu.mine(rank);
     float* const y = gpu.room();
     ASSERT_EQ(laconic_scan(x, y, count, LACONIC_F32, LACONIC_SUM, comm, &options), LACONIC_OK) << laconic_last_error();
-    expect_near(
-        Gpu::contents(y), [&](std::size_t i) { return sum(rank + 1, i); }, "scan");
+    expect_near(Gpu::contents(y), [&](std::size_t i) { return sum(rank + 1, i); }, "scan");
     ASSERT_EQ(laconic_alltoall(x, y, count / 3, LACONIC_F32, comm, &options), LACONIC_OK) << laconic_last_error();
     expect_near(
         Gpu::contents(y, count / 3),
         [&](std::size_t i) { return element(0, static_cast<std::size_t>(rank) * (count / 3) + i); }, "alltoall");
     ASSERT_EQ(laconic_allreduce(LACONIC_IN_PLACE, x, count, LACONIC_F32, LACONIC_SUM, comm, &options), LACONIC_OK);
-    expect_near(
-        Gpu::contents(x), [](std::size_t i) { return sum(3, i); }, "allreduce");
+    expect_near(Gpu::contents(x), [](std::size_t i) { return sum(3, i); }, "allreduce");
     // All ranks are on one host, so everything passes as it is, from device to device.
     float* const own = gpu.mine(rank);
     laconic_options two_levels = options;
     two_levels.schedule = LACONIC_TWO_LEVEL;
     ASSERT_EQ(laconic_allreduce(own, y, count, LACONIC_F32, LACONIC_SUM, comm, &two_levels), LACONIC_OK);
-    expect_near(
-        Gpu::contents(y), [](std::size_t i) { return sum(3, i); }, "allreduce on two levels");
+    expect_near(Gpu::contents(y), [](std::size_t i) { return sum(3, i); }, "allreduce on two levels");
     // Another stream, and a plain call on it.
     Gpu other;
     ASSERT_EQ(laconic_comm_use_device(comm, other.stream()), LACONIC_OK);
@@ -156,8 +151,7 @@ TEST(ApiNccl, ACommunicatorForTheOtherCalls) {
     plain.mode = LACONIC_MODE_PLAIN;
     float* const z = other.mine(rank);
     ASSERT_EQ(laconic_allreduce(z, y, count, LACONIC_F32, LACONIC_SUM, comm, &plain), LACONIC_OK);
-    expect_near(
-        Gpu::contents(y), [](std::size_t i) { return sum(3, i); }, "plain allreduce");
+    expect_near(Gpu::contents(y), [](std::size_t i) { return sum(3, i); }, "plain allreduce");
     laconic_comm_free(comm);
   });
 }

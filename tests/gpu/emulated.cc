@@ -12,13 +12,13 @@ using namespace gpu::emulated;  // NOLINT(google-build-using-namespace)
 /// Memory as the device gives it: aligned to 256 bytes, and its end known to the sanitizers.
 class Memory {
  public:
-  explicit Memory(std::size_t n) : size_(n), p_(static_cast<std::uint8_t*>(::operator new (n, std::align_val_t{256}))) {
+  explicit Memory(std::size_t n) : size_(n), p_(static_cast<std::uint8_t*>(::operator new(n, std::align_val_t{256}))) {
     std::fill_n(p_, n, std::uint8_t{0xA5});
   }
   explicit Memory(const std::vector<std::uint8_t>& from) : Memory(from.size()) {
     std::copy(from.begin(), from.end(), p_);
   }
-  ~Memory() { ::operator delete (p_, std::align_val_t{256}); }
+  ~Memory() { ::operator delete(p_, std::align_val_t{256}); }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   [[nodiscard]] std::uint8_t* data() const { return p_; }

@@ -182,9 +182,7 @@ TEST(GpuSurveyArguments, AreChecked) {
   EXPECT_EQ(scan(DType::f32, nullptr, &range), Code::invalid_argument);
   EXPECT_EQ(scan(DType::f32, memory, nullptr), Code::invalid_argument);
   EXPECT_EQ(scan(static_cast<DType>(77), memory, &range), Code::invalid_argument);
-  EXPECT_EQ(code_of([&] {
-              gpu::count_outliers({memory, 8, DType::u64}, 0, 1, &outliers, nullptr);
-            }),
+  EXPECT_EQ(code_of([&] { gpu::count_outliers({memory, 8, DType::u64}, 0, 1, &outliers, nullptr); }),
             Code::unsupported);
   EXPECT_EQ(code_of([&] { gpu::divide({memory, 8, DType::f32}, 0, nullptr); }), Code::invalid_argument);
   EXPECT_EQ(code_of([&] { gpu::divide({memory, 8, DType::i32}, 2, nullptr); }), Code::unsupported);
@@ -195,9 +193,7 @@ TEST(GpuSurveyArguments, AreChecked) {
   EXPECT_EQ(extreme(Op::sum, {memory, 8, DType::i32}), Code::invalid_argument);
   EXPECT_EQ(extreme(Op::min, {memory, 8, DType::u32}), Code::invalid_argument);
   EXPECT_EQ(extreme(Op::min, {memory, 7, DType::i32}), Code::invalid_argument);
-  EXPECT_EQ(code_of([&] {
-              gpu::gather_sample({memory, 8, DType::f32}, {memory, 7, DType::f32}, nullptr);
-            }),
+  EXPECT_EQ(code_of([&] { gpu::gather_sample({memory, 8, DType::f32}, {memory, 7, DType::f32}, nullptr); }),
             Code::invalid_argument);
 }
 

@@ -238,7 +238,9 @@ TEST(NcclTransport, AForgottenRequestIsCancelledOrCompleted) {
   over_nccl(2, [](Transport& t) {
     Buffer lost(100), got(100);
     const Buffer expected = conformance::message(1 - t.rank(), 0, 0, 100);
-    { const Request dropped = t.irecv(lost, 1 - t.rank(), 0); }
+    {
+      const Request dropped = t.irecv(lost, 1 - t.rank(), 0);
+    }
     {
       const Buffer gone(50);
       const Request never = t.isend(gone, 1 - t.rank(), 0);

@@ -35,7 +35,9 @@ TEST(ThreadsGroup, AForgottenReceiveTakesNoMessage) {
   const auto group = make_threads_group(2);
   const std::vector<std::uint8_t> data(4, 7);
   std::vector<std::uint8_t> lost(4), got(4);
-  { const Request dropped = group[1]->irecv(lost, 0, 0); }
+  {
+    const Request dropped = group[1]->irecv(lost, 0, 0);
+  }
   group[0]->isend(data, 1, 0).wait();
   group[1]->irecv(got, 0, 0).wait();
   EXPECT_EQ(got, data);

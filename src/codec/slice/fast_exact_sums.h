@@ -48,8 +48,10 @@ struct FastExactSums {
     o.exact->clear();
     o.origin = Origin::elements;
     if (Exact::quantise(p, x, o.q, marks))
-      for (int b = 0; b < chunk_blocks; ++b)
-        if ((marks[b] &= ~behind(count, b)) != 0) put_elements(p, x, b, marks[b], *o.exact);
+      for (int b = 0; b < chunk_blocks; ++b) {
+        marks[b] &= ~behind(count, b);
+        if (marks[b] != 0) put_elements(p, x, b, marks[b], *o.exact);
+      }
     hold(o, count);
   }
 

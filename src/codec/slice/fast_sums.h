@@ -181,7 +181,7 @@ struct FastSums : FastCodec<V> {
     return close(to, end);
   }
 
-  static constexpr bool by_blocks = requires(In & in, Out& out) { V::add_block(in, 0, 0, in, 0, 0, out); };
+  static constexpr bool by_blocks = requires(In& in, Out& out) { V::add_block(in, 0, 0, in, 0, 0, out); };
 
   /// Any blocks. False: the operands' marks differ, or the sum's residuals must change.
   static bool add_blocks(const Parsed& a, const Parsed& b, Choice<std::int32_t> choice, Writer& w) {

@@ -150,8 +150,10 @@ LACONIC_INLINE std::uint8_t* put_block(const BlockIn<T>& b, Ends<T> ends, T mean
   int kept = 1 + exponent_bits<T> + exponent_of(below < above ? above : below) - exponent_of(bound);
   bool mean_serves = bound > 0 && kept > exponent_bits<T> && kept < bits_of<T>;
   // One bit more where the difference itself was rounded.
-  if (mean_serves && !suffices(kept, b.v.data(), mean, bound))
-    mean_serves = ++kept < bits_of<T> && suffices(kept, b.v.data(), mean, bound);
+  if (mean_serves && !suffices(kept, b.v.data(), mean, bound)) {
+    ++kept;
+    mean_serves = kept < bits_of<T> && suffices(kept, b.v.data(), mean, bound);
+  }
   std::array<U, block_values> words;
   std::uint8_t* at = out;
   int width = sizeof(T);

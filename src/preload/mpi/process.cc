@@ -58,8 +58,9 @@ bool is_rank_0() {
 
 void say_foreign(const std::string& path, const char* consequence) {
   if (!is_rank_0()) return;
-  std::fprintf(stderr, "laconic: this program's MPI is %s, for which another %s was built (laconic run picks it); %s\n",
-               path.c_str(), own_name.data(), consequence);
+  std::fprintf(stderr,
+               "laconic: this program's MPI is %s, for which another %.*s was built (laconic run picks it); %s\n",
+               path.c_str(), static_cast<int>(own_name.size()), own_name.data(), consequence);
 }
 
 #if !defined(OPEN_MPI) && !defined(MPI_ABI)

@@ -40,6 +40,13 @@ struct Deferred {
 struct Group {
   int depth = 0;
   std::vector<Deferred> calls;
+
+  /// Whether that ends the outermost one.
+  bool leave() {
+    if (depth == 0) return false;
+    --depth;
+    return depth == 0;
+  }
 };
 Group& group() {
   thread_local Group open;
@@ -166,7 +173,7 @@ LACONIC_EXPORT ncclResult_t ncclGroupStart() {
 LACONIC_EXPORT ncclResult_t ncclGroupEnd() {
   static const auto plain = preload::next<decltype(&ncclGroupEnd)>("ncclGroupEnd");
   auto& group = preload::group();
-  if (group.depth > 0 && --group.depth == 0 && !group.calls.empty()) return preload::end_group(plain);
+  if (group.leave() && !group.calls.empty()) return preload::end_group(plain);
   return preload::plainly(plain);
 }
 
@@ -175,7 +182,7 @@ LACONIC_EXPORT ncclResult_t ncclGroupEnd() {
 LACONIC_EXPORT ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* info) {
   static const auto plain = preload::next<decltype(&ncclGroupSimulateEnd)>("ncclGroupSimulateEnd");
   auto& group = preload::group();
-  if (group.depth > 0 && --group.depth == 0) {
+  if (group.leave()) {
     for (const auto& d : std::exchange(group.calls, {})) d.plain();
   }
   return preload::plainly(plain, info);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <utility>
 
 #include "transport/nccl/rounds.h"
 
@@ -21,7 +22,7 @@ Rounds::Awaited Rounds::receive(std::span<std::uint8_t> buffer, int from, int ta
     posted_.push_back(awaited);
     return awaited;
   }
-  const Arriving arrival = *match;
+  const Arriving arrival = std::move(*match);
   unasked_.erase(match);
   arrival->receiver = awaited;
   awaited->state = Incoming::State::matched;
