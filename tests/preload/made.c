@@ -27,10 +27,10 @@ static void check(const char* what, int round) {
   if (exact == COUNT && wrong++ < 20) fprintf(stderr, "rank %d: %s, call %d: is not served\n", rank, what, round);
 }
 
-static void use(const char* what, MPI_Comm comm, int first) {
+static void use_some(const char* what, MPI_Comm comm, int members, int first) {
   int n = 0;
   if (comm != MPI_COMM_NULL) MPI_Comm_size(comm, &n);
-  if (n != size && wrong++ < 20) fprintf(stderr, "rank %d: %s: %d ranks\n", rank, what, n);
+  if (n != (rank < members ? members : 0) && wrong++ < 20) fprintf(stderr, "rank %d: %s: %d ranks\n", rank, what, n);
   for (int round = 0; round < 2 && n > 1; ++round) {
     MPI_Request request;
     for (int i = 0; i < COUNT; ++i) y[i] = rank == 0 ? x[i] : -1;
@@ -40,17 +40,20 @@ static void use(const char* what, MPI_Comm comm, int first) {
   }
   if (n > 0) MPI_Comm_free(&comm);
 }
+static void use(const char* what, MPI_Comm comm, int first) { use_some(what, comm, size, first); }
 
-#define USE(what, ...)             \
-  do {                             \
-    MPI_Comm made = MPI_COMM_NULL; \
-    __VA_ARGS__;                   \
-    use(what, made, 0);            \
+/* What has the first ranks alone. */
+#define USE_SOME(what, members, ...)  \
+  do {                                \
+    MPI_Comm made = MPI_COMM_NULL;    \
+    __VA_ARGS__;                      \
+    use_some(what, made, members, 0); \
   } while (0)
+#define USE(what, ...) USE_SOME(what, size, __VA_ARGS__)
 
 static void in_c(void) {
   const MPI_Comm world = MPI_COMM_WORLD;
-  const int one[1] = {size}, no[1] = {0}, keep[1] = {1};
+  const int one[1] = {size}, fewer[1] = {size - 1}, no[1] = {0}, keep[1] = {1};
   int *ends = calloc((size_t)size, sizeof(int)), *edges = calloc(1, sizeof(int));
   MPI_Group all;
   MPI_Request request;
@@ -63,6 +66,11 @@ static void in_c(void) {
   USE("split_type", MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &made));
   USE("cart_create", MPI_Cart_create(world, 1, one, no, 1, &made));
   USE("graph_create", MPI_Graph_create(world, size, ends, edges, 0, &made));
+  /* MPICH 5 has the parent's group for these. */
+  USE_SOME("a smaller grid", size - 1, MPI_Cart_create(world, 1, fewer, no, 0, &made));
+  USE_SOME("a smaller graph", size - 1, MPI_Graph_create(world, size - 1, ends, edges, 0, &made));
+  USE_SOME("a smaller grid's duplicate", size - 1, MPI_Comm grid; MPI_Cart_create(world, 1, fewer, no, 0, &grid);
+           if (grid != MPI_COMM_NULL) MPI_Comm_dup(grid, &made), MPI_Comm_free(&grid));
   USE("dist_graph_create", MPI_Dist_graph_create(world, 0, ends, ends, ends, ends, MPI_INFO_NULL, 0, &made));
   USE("dist_graph_create_adjacent",
       MPI_Dist_graph_create_adjacent(world, 0, ends, ends, 0, ends, ends, MPI_INFO_NULL, 0, &made));

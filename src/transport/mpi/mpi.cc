@@ -233,17 +233,21 @@ std::unique_ptr<Transport> transport_over(const std::shared_ptr<OwnComm>& own, d
 
 }  // namespace
 
-// No duplicate: that would have the attributes, and call what the program has for copying them.
+// No duplicate: that would have the attributes, and call what the program has for copying them. Of a Cartesian or graph
+// communicator with fewer ranks than its parent MPICH 5.0 gives the parent's group, whose first ranks are the right
+// ones.
 OwnComm::OwnComm(MPI_Comm comm) {
-  MPI_Group ranks = MPI_GROUP_NULL;
-  PMPI_Comm_group(comm, &ranks);
-  const int code = PMPI_Comm_create(comm, ranks, &comm_);
-  PMPI_Group_free(&ranks);
-  if (code != MPI_SUCCESS) {
-    int rank = 0;
-    PMPI_Comm_rank(comm, &rank);
-    fail(rank, "MPI_Comm_create", code);
-  }
+  int rank = 0, size = 1;
+  PMPI_Comm_rank(comm, &rank);
+  PMPI_Comm_size(comm, &size);
+  MPI_Group all = MPI_GROUP_NULL, its = MPI_GROUP_NULL;
+  PMPI_Comm_group(comm, &all);
+  int range[1][3] = {{0, size - 1, 1}};
+  PMPI_Group_range_incl(all, 1, range, &its);
+  const int code = PMPI_Comm_create(comm, its, &comm_);
+  PMPI_Group_free(&its);
+  PMPI_Group_free(&all);
+  if (code != MPI_SUCCESS) fail(rank, "MPI_Comm_create", code);
   PMPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
 }
 
