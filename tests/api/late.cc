@@ -1,5 +1,5 @@
-// A program that makes calls and ends MPI while it exits, after the library's own static objects would have gone. Prints
-// "late calls, all as they should be".
+// A program that makes calls and ends MPI while it exits, after the library's own static objects would have gone.
+// Prints "late calls, all as they should be".
 #include <laconic/laconic_mpi.h>
 #include <mpi.h>
 
