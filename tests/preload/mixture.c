@@ -12,10 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5
-#define HAS_PERSISTENT 1
+#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION < 5
+#include <mpi-ext.h>
+#define INIT(name) MPIX_##name##_init
 #else
-#define HAS_PERSISTENT 0
+#define INIT(name) MPI_##name##_init
 #endif
 
 enum { SLOTS = 10, COMMS = 4, MOST = 4000, BASES = 4, GAP = 0x5a, ALL = -1 };
@@ -221,14 +222,10 @@ static void check(struct job* job, struct call* c) {
   compare(job, c, &c->recv, scratch ? (size_t)share(c, ALL, c->rank) * c->recv.apart : c->recv.bytes);
 }
 
-#if HAS_PERSISTENT
 #define MAKE(Name, name, ...)                                       \
   (c->form == BLOCKING      ? MPI_##Name(__VA_ARGS__)               \
    : c->form == NONBLOCKING ? MPI_I##name(__VA_ARGS__, &c->request) \
-                            : MPI_##Name##_init(__VA_ARGS__, MPI_INFO_NULL, &c->request))
-#else
-#define MAKE(Name, name, ...) (c->form == BLOCKING ? MPI_##Name(__VA_ARGS__) : MPI_I##name(__VA_ARGS__, &c->request))
-#endif
+                            : INIT(Name)(__VA_ARGS__, MPI_INFO_NULL, &c->request))
 
 static void make(struct call* c, MPI_Comm comm) {
   struct side *s = &c->send, *r = &c->recv;
@@ -345,7 +342,7 @@ static void another(struct job* job, struct call* c, int id) {
   c->comm = (int)draw(common, COMMS);
   c->id = id;
   c->kind = (enum kind)draw(common, KINDS);
-  c->form = (enum form)draw(common, 2 + HAS_PERSISTENT);
+  c->form = (enum form)draw(common, 3);
   c->base = (int)draw(common, BASES);
   c->op = (int)draw(common, 4);
   c->count = most[draw(common, 5)];

@@ -7,10 +7,22 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
+
+// Persistent collectives: of Open MPI 5, whose version 4 has them as an extension and in another header.
+#define COUNT int
+#define DISPLACEMENT int
+#define LACONIC_COLLECTIVE(Name, name, parameters, arguments, call)                                \
+  extern "C" int MPI_##Name##_init(LACONIC_LIST(parameters), MPI_Info info, MPI_Request* request); \
+  extern "C" int MPIX_##Name##_init(LACONIC_LIST(parameters), MPI_Info info, MPI_Request* request);
+#include "preload/mpi/collectives.def"
+#undef COUNT
+#undef DISPLACEMENT
 
 namespace {
 
@@ -91,6 +103,14 @@ void making(int (*function)(Parameters...), void* const* given, MPI_Fint* handle
   if (code != nullptr) *code = result;
 }
 
+int start_all(MPI_Fint count, MPI_Fint* requests) {
+  std::vector<MPI_Request> all(static_cast<std::size_t>(std::max(count, 0)));
+  std::transform(requests, requests + all.size(), all.begin(), [](MPI_Fint r) { return PMPI_Request_f2c(r); });
+  const int result = MPI_Startall(count, all.data());
+  std::transform(all.begin(), all.end(), requests, [](MPI_Request r) { return PMPI_Request_c2f(r); });
+  return result;
+}
+
 void set(MPI_Fint* code, int result) {
   if (code != nullptr) *code = result;
 }
@@ -130,12 +150,21 @@ extern "C" {
     void* const given[] = {LACONIC_ALL_##n};                       \
     making(&MPI_##Name, given, made, code);                        \
   }
+#define LACONIC_FORTRAN_PERSISTENT(symbol, function, n)                        \
+  void symbol(LACONIC_GIVEN_##n, void* info, MPI_Fint* made, MPI_Fint* code) { \
+    void* const given[] = {LACONIC_ALL_##n, info};                             \
+    making(&function, given, made, code);                                      \
+  }
 /// n: parameters of the blocking C function.
-#define LACONIC_FORTRAN(Name, name, n)               \
-  LACONIC_FORTRAN_BLOCKING(mpi_##name##_, Name, n)   \
-  LACONIC_FORTRAN_BLOCKING(ompi_##name##_f, Name, n) \
-  LACONIC_FORTRAN_MAKING(mpi_i##name##_, I##name, n) \
-  LACONIC_FORTRAN_MAKING(ompi_i##name##_f, I##name, n)
+#define LACONIC_FORTRAN(Name, name, n)                                   \
+  LACONIC_FORTRAN_BLOCKING(mpi_##name##_, Name, n)                       \
+  LACONIC_FORTRAN_BLOCKING(ompi_##name##_f, Name, n)                     \
+  LACONIC_FORTRAN_MAKING(mpi_i##name##_, I##name, n)                     \
+  LACONIC_FORTRAN_MAKING(ompi_i##name##_f, I##name, n)                   \
+  LACONIC_FORTRAN_PERSISTENT(mpi_##name##_init_, MPI_##Name##_init, n)   \
+  LACONIC_FORTRAN_PERSISTENT(ompi_##name##_init_f, MPI_##Name##_init, n) \
+  LACONIC_FORTRAN_PERSISTENT(mpix_##name##_init_, MPIX_##Name##_init, n) \
+  LACONIC_FORTRAN_PERSISTENT(ompix_##name##_init_f, MPIX_##Name##_init, n)
 
 LACONIC_FORTRAN(Allreduce, allreduce, 6)
 LACONIC_FORTRAN(Reduce, reduce, 7)
@@ -188,6 +217,12 @@ LACONIC_FORTRAN_BOTH(comm_disconnect, (MPI_Fint * comm, MPI_Fint* code), MPI_Com
                      set(code, MPI_Comm_disconnect(&c)); *comm = PMPI_Comm_c2f(c);)
 LACONIC_FORTRAN_BOTH(cancel, (const MPI_Fint* request, MPI_Fint* code), MPI_Request r = PMPI_Request_f2c(*request);
                      set(code, MPI_Cancel(&r));)
+LACONIC_FORTRAN_BOTH(start, (MPI_Fint * request, MPI_Fint* code), MPI_Request r = PMPI_Request_f2c(*request);
+                     set(code, MPI_Start(&r)); *request = PMPI_Request_c2f(r);)
+LACONIC_FORTRAN_BOTH(startall, (const MPI_Fint* count, MPI_Fint* requests, MPI_Fint* code),
+                     set(code, start_all(*count, requests));)
+LACONIC_FORTRAN_BOTH(request_free, (MPI_Fint * request, MPI_Fint* code), MPI_Request r = PMPI_Request_f2c(*request);
+                     set(code, MPI_Request_free(&r)); *request = PMPI_Request_c2f(r);)
 LACONIC_FORTRAN_BOTH(comm_set_errhandler, (const MPI_Fint* comm, const MPI_Fint* handler, MPI_Fint* code),
                      set(code, MPI_Comm_set_errhandler(PMPI_Comm_f2c(*comm), PMPI_Errhandler_f2c(*handler)));)
 // NOLINTEND(readability-identifier-naming, bugprone-macro-parentheses)

@@ -67,6 +67,13 @@ using laconic::preload::worth_a_look;
                      LACONIC_LIST(call))
 #include "preload/mpi/collectives.def"
 #endif
+
+#ifdef OPEN_MPI  // whose version 4 has them as an extension, <mpi-ext.h>
+#define LACONIC_COLLECTIVE(Name, name, parameters, arguments, call)                                      \
+  LACONIC_PERSISTENT(MPIX_##Name##_init, PMPI_##Name, LACONIC_LIST(parameters), LACONIC_LIST(arguments), \
+                     LACONIC_LIST(call))
+#include "preload/mpi/collectives.def"
+#endif
 #undef COUNT
 #undef DISPLACEMENT
 
