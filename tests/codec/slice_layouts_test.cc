@@ -186,9 +186,16 @@ class SliceLayouts : public testing::TestWithParam<Shape> {
     taken_ += valid ? 1 : 0;
     Array y = expected;
     for (const Kit& kit : kits_) {
-      std::uint8_t* at = out_.last(y.size_bytes() + (often() ? 0 : random_.below(8)));
+      // Up to the guard page, or beginning anywhere in a cache line; and in either case nothing around it is written.
+      const std::size_t before = 64;
+      const std::size_t behind = often() ? 0 : random_.below(80);
+      std::uint8_t* around = out_.last(before + y.size_bytes() + behind);
+      std::uint8_t* at = around + before;
       ASSERT_EQ(kit.kernels->decode(p, chunk, count_, at), valid) << kit.name;
       std::memcpy(y.data(), at, y.size_bytes());
+      std::uint8_t* end = at + y.size_bytes();
+      const auto junk = [](std::uint8_t byte) { return byte == 0x5A; };
+      ASSERT_TRUE(std::all_of(around, at, junk) && std::all_of(end, end + behind, junk)) << kit.name;
       ASSERT_TRUE(!valid || (p.divisor == 1 ? y == expected : equal_but_for_nans(y, expected))) << kit.name;
     }
   }

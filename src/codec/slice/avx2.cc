@@ -432,6 +432,55 @@ struct Avx2 : Avx2Base {
     }
     void put(int k, __m256i v) const { stream_or_store(y + 8 * k, _mm256_mul_ps(_mm256_cvtepi32_ps(v), step), Stream); }
   };
+  /// See Avx512Sinks. A line is two vectors here: the first line's and the last one's are kept.
+  struct ToF32Lines {
+    struct Ends {
+      alignas(64) float first[16];
+      alignas(64) float last[16];
+      __m256 before;
+    };
+    Ends* ends;
+    float* half;               ///< of a line: where the block's first vector begins
+    std::array<float*, 3> to;  ///< where the first, the second and the eighth go
+    __m256 step;
+    __m256i turn;
+    __m256i before;
+    int begun;
+
+    static ToF32Lines begin(const Params& p, void* y, Ends& ends) {
+      const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+      const auto begun = static_cast<int>(reinterpret_cast<std::uintptr_t>(y) % 64 / sizeof(float));
+      const __m256i n = _mm256_set1_epi32(begun % 8);
+      __builtin_prefetch(static_cast<float*>(y) + chunk_values - 1, 1);
+      return {&ends,
+              static_cast<float*>(y) - begun % 8,
+              {},
+              _mm256_set1_ps(p.step32),
+              _mm256_sub_epi32(lanes, n),  // of which the permutation sees three bits
+              _mm256_cmpgt_epi32(n, lanes),
+              begun};
+    }
+    [[nodiscard]] ToF32Lines block(int b) const {
+      ToF32Lines at = *this;
+      at.half += 64 * b;
+      at.to = {at.half, at.half + 8, at.half + 56};
+      if (b == 0) at.to = {ends->first + begun / 8 * 8, begun < 8 ? ends->first + 8 : at.half + 8, at.half + 56};
+      if (b == chunk_blocks - 1 && begun >= 8) at.to[2] = ends->last;
+      return at;
+    }
+    void put(int k, __m256i v) const {
+      const __m256 now = _mm256_permutevar8x32_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(v), step), turn);
+      float* const at = k == 0 ? to[0] : k == 1 ? to[1] : k == 7 ? to[2] : half + 8 * k;
+      _mm256_stream_ps(at, _mm256_blendv_ps(now, ends->before, _mm256_castsi256_ps(before)));
+      ends->before = now;
+    }
+    void finish() const {
+      float* const line = half + begun % 8 - begun;
+      _mm256_store_ps(ends->last + begun / 8 * 8, ends->before);
+      std::copy(ends->first + begun, ends->first + 16, line + begun);
+      std::copy(ends->last, ends->last + begun, line + chunk_values);
+    }
+  };
   static bool direct(const Params& p) { return elements_of(p) == Elements::f32 && p.narrow_value; }
 
   // ------------------------------------------------------------------------------------------- one plane

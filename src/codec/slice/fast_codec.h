@@ -313,13 +313,16 @@ struct FastCodec {
         get_blocks(c, V::template ToF32<false>::begin(p, y), fill);
         return true;
       }
-      if (reinterpret_cast<std::uintptr_t>(y) % 64 == 0) {
+      const auto at = reinterpret_cast<std::uintptr_t>(y);
+      if (at % 64 == 0) {
         get_blocks(c, V::template ToF32<true>::begin(p, y), fill);
+      } else if (at % sizeof(float) == 0) {  // what malloc returns for large arrays
+        typename V::ToF32Lines::Ends ends;
+        const auto lines = V::ToF32Lines::begin(p, y, ends);
+        get_blocks(c, lines, fill);
+        lines.finish();
       } else {
-        // What malloc returns for large arrays is not aligned to a cache line.
-        alignas(64) float values[chunk_values];
-        get_blocks(c, V::template ToF32<false>::begin(p, values), fill);
-        V::stream_copy(static_cast<std::uint8_t*>(y), reinterpret_cast<const std::uint8_t*>(values), sizeof values);
+        get_blocks(c, V::template ToF32<false>::begin(p, y), fill);
       }
       return true;
     }

@@ -7,15 +7,31 @@
 #include <string>
 #include <vector>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "codec/slice/kernel_sets.h"
+#include "core/cache.h"
 #include "core/error.h"
 #include "core/parallel.h"
 
 namespace laconic::slice {
 namespace {
 
-/// Arrays from this size on are not found in the caches when they are used next (Params::stream).
-constexpr std::size_t stream_from_bytes = std::size_t{4} << 20;
+/// Whether an array is not to be expected in the caches when it is used next, nor to have been there (Params::stream).
+/// Stores past a cache that holds the lines take twice as long as stores to it.
+bool leaves_caches(std::size_t bytes) {
+  constexpr std::size_t least = std::size_t{4} << 20;
+  return bytes >= std::max(least, largest_cache_bytes() / 4);
+}
+
+/// Stores past the caches may be seen after those that follow them, such as one that says they are done.
+void finish_stores() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
 
 /// A witness sees pieces of about this size: small beside a cache, large beside the cost of looking.
 constexpr std::size_t witness_bytes = std::size_t{32} << 10;
@@ -315,7 +331,7 @@ void decode(const Params& params, const Payload& in, std::size_t first, std::siz
   const Kernels& k = kernels();
   const auto element_bytes = static_cast<std::size_t>(params.shape.element_bytes);
   Params p = params;
-  p.stream = n * chunk_values * element_bytes >= stream_from_bytes;
+  p.stream = leaves_caches(n * chunk_values * element_bytes);
   const std::size_t parts =
       std::clamp<std::size_t>(static_cast<std::size_t>(std::max(threads, 1)), 1, std::max<std::size_t>(n, 1));
   parallel_ranges(n, parts, [&](std::size_t, std::size_t begin, std::size_t end) {
@@ -325,6 +341,7 @@ void decode(const Params& params, const Payload& in, std::size_t first, std::siz
       if (c + 1 < end) find_pages(element_at(p, y, c + 1), chunk_values * element_bytes);
       if (!k.decode(p, cursor.next(), values_in(in.count, first + c), to)) throw_corrupt(first + c);
     }
+    if (p.stream) finish_stores();
   });
 }
 

@@ -1,0 +1,30 @@
+#include "core/cache.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+namespace laconic {
+namespace {
+
+/// What Linux says of this processor's caches; 0 where it says nothing.
+std::size_t largest_that_linux_knows() {
+  std::size_t largest = 0;
+  for (int i = 0; i < 8; ++i) {
+    std::ifstream size("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/size");
+    std::size_t kib = 0;
+    if (size >> kib) largest = std::max(largest, kib << 10);
+  }
+  return largest;
+}
+
+TEST(Cache, LargestIsWhatLinuxSays) {
+  const std::size_t linux_says = largest_that_linux_knows();
+  if (linux_says == 0 || largest_cache_bytes() == 0) GTEST_SKIP() << "the processor or Linux says nothing of caches";
+  EXPECT_EQ(largest_cache_bytes(), linux_says);
+}
+
+}  // namespace
+}  // namespace laconic
