@@ -107,7 +107,7 @@ LoadedField load_any(const Field& field) {
 Bound without_fill(const Bound& bound, const LoadedField& field) {
   if (!field.field.fill || !bound.needs_range()) return bound;
   const double width = scan_without(field.array(), field.field.fill, false).width();
-  return {BoundKind::absolute, bound.scope, bound.absolute_for(width)};
+  return {BoundKind::absolute, bound.scope, bound.absolute_for(width), bound.sigmas};
 }
 
 }  // namespace laconic::app

@@ -83,18 +83,24 @@ struct Errors {
   std::vector<float> outward;  ///< positive: away from zero
   double plain_sum = 0;        ///< with their own sign
   double over_promise = 0;
+  double bound = 0;          ///< what was asked for
+  std::uint64_t beyond = 0;  ///< errors, less half an ulp, that are larger
 
   void add(const Errors& other) {
     outward.insert(outward.end(), other.outward.begin(), other.outward.end());
     plain_sum += other.plain_sum;
     over_promise = std::max(over_promise, other.over_promise);
+    bound = std::max(bound, other.bound);
+    beyond += other.beyond;
   }
 };
 
-Errors errors_of(const Problem& p, DType dtype, Op op, const Outcome& outcome) {
+/// `bound`: what was asked for, absolute.
+Errors errors_of(const Problem& p, DType dtype, Op op, const Outcome& outcome, double bound) {
   Errors errors;
   const ConstArray result{outcome.result.data(), p.counts.size(), dtype};
   const double e = outcome.report.operand_bound;
+  errors.bound = bound / e;
   for (std::size_t i = 0; i < p.counts.size(); ++i) {
     if (!p.counts[i]) continue;
     const long double exact = exactly(p, op, i);
@@ -103,6 +109,7 @@ Errors errors_of(const Problem& p, DType dtype, Op op, const Outcome& outcome) {
     errors.outward.push_back(static_cast<float>(exact < 0 ? -error / e : error / e));
     const double rounding = ulp_of(dtype, static_cast<double>(exact)) / 2;
     errors.over_promise = std::max(errors.over_promise, (std::abs(error) - rounding) / outcome.report.result_bound);
+    if (std::abs(error) - rounding > bound) ++errors.beyond;
   }
   return errors;
 }
@@ -135,6 +142,7 @@ ErrorFigures figures_of(Errors errors, Op op, int ranks) {
     sum += x;
     squares += x * x;
   }
+  f.beyond_bound = static_cast<double>(errors.beyond) / n;
   f.bias = sum / n;
   f.plain_mean = errors.plain_sum / n;
   f.rms = std::sqrt(squares / n);
@@ -162,8 +170,10 @@ ErrorRow row_of(const ErrorMode& mode, const std::string& field, Op op, int rank
   row.field = field;
   row.op = op;
   row.ranks = ranks;
-  row.measured = figures_of(std::move(errors), op, ranks);
   row.law = error_model::law_of(mode.codec);
+  if (mode.framework == Framework::on_grid)
+    row.expected_beyond = 1 - error_model::share_within(errors.bound, row.law, op, ranks, 1);
+  row.measured = figures_of(std::move(errors), op, ranks);
   row.expected = error_model::expect(row.law, op, ranks, 1);
   row.papers_sigma = error_model::papers_sigma(op, ranks, 1);
   row.expected_within = error_model::share_within(2 * row.papers_sigma, row.law, op, ranks, 1);
@@ -189,7 +199,10 @@ void measure_field(const LoadedField& field, const ErrorBenchOptions& options, i
             fmt::format("{} of {} over {} by {}", name_of(op), field.field.name, ranks, mode.name));
         continue;
       }
-      Errors errors = errors_of(problem, dtype, op, outcome);
+      const double asked = mode.framework == Framework::on_grid
+                               ? outcome.report.operand_bound / share_of_operand(op, call.bound, ranks, 1)
+                               : outcome.report.result_bound;
+      Errors errors = errors_of(problem, dtype, op, outcome, asked);
       pool[{op, mode.name}].add(errors);
       result.per_field.push_back(row_of(mode, field.field.name, op, ranks, std::move(errors)));
     }

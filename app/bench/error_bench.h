@@ -36,6 +36,7 @@ struct ErrorFigures {
   double exact = 0;             ///< share of the elements without any error
   double within_papers = 0;     ///< share within 2 sigma of the papers' model
   double over_promise = 0;      ///< largest error (less half an ulp of the result) over what was promised
+  double beyond_bound = 0;      ///< share beyond the bound that was asked for, which one in sigmas allows
   std::vector<double> density;  ///< over [-density_reach, density_reach], bins of the same width; of error / scale
   double scale = 1;             ///< sqrt(n) of a sum, 1 / sqrt(n) of an average, else 1
 };
@@ -50,6 +51,7 @@ struct ErrorRow {
   error_model::Law law{};
   error_model::Expectation expected;  ///< in units of e
   double expected_within = 0;         ///< share in the papers' interval that our model expects; 0: no law
+  double expected_beyond = 0;         ///< the same of beyond_bound, on the grid
   double papers_sigma = 0;            ///< in units of e
 };
 

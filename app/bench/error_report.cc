@@ -26,7 +26,13 @@ std::string beside(double measured, double expected, bool known) {
   return fmt::format("{:.3f} ({})", measured, known ? fmt::format("{:.3f}", expected) : "-");
 }
 
-std::vector<std::string> cells(const ErrorRow& r, bool with_field) {
+/// What a table has beside the figures that every one has.
+struct Columns {
+  bool field;
+  bool beyond;  ///< the bound: where it allows that
+};
+
+std::vector<std::string> cells(const ErrorRow& r, Columns with) {
   const ErrorFigures& m = r.measured;
   const bool known = r.law != error_model::Law::unknown;
   std::vector<std::string> row{fmt::format("{}", laconic::name_of(r.op)),
@@ -42,19 +48,21 @@ std::vector<std::string> cells(const ErrorRow& r, bool with_field) {
                                known ? share(r.expected_within) : "-",
                                share(m.exact),
                                fmt::format("{:.4f}", m.over_promise)};
-  if (with_field) row.insert(row.begin(), r.field);
+  if (with.beyond) row.push_back(fmt::format("{:.5f} % ({:.5f} %)", 100 * m.beyond_bound, 100 * r.expected_beyond));
+  if (with.field) row.insert(row.begin(), r.field);
   return row;
 }
 
-std::string table_of(const std::vector<ErrorRow>& rows, bool with_field) {
+std::string table_of(const std::vector<ErrorRow>& rows, Columns with) {
   std::vector<std::string> head{
       "op",           "mode", "ranks",         "bias (ours)",        "sigma (ours)", "papers' sigma",
       "median",       "99 %", "max (certain)", "in papers' 95.44 %", "ours says",    "no error",
       "error/promise"};
-  if (with_field) head.insert(head.begin(), "field");
+  if (with.beyond) head.emplace_back("beyond the bound (ours)");
+  if (with.field) head.insert(head.begin(), "field");
   Table table(head);
   for (const ErrorRow& r : rows)
-    if (r.measured.count > 0) table.row(cells(r, with_field));
+    if (r.measured.count > 0) table.row(cells(r, with));
   return table.text();
 }
 
@@ -74,6 +82,7 @@ nlohmann::json to_json(const ErrorRow& r) {
           {"max", m.max},
           {"without_error", m.exact},
           {"over_promise", m.over_promise},
+          {"beyond_bound", m.beyond_bound},
           {"within_papers_interval", m.within_papers},
           {"density", {{"reach", density_reach}, {"scale", m.scale}, {"values", m.density}}},
           {"ours",
@@ -81,7 +90,8 @@ nlohmann::json to_json(const ErrorRow& r) {
             {"bias", r.expected.bias},
             {"sigma", r.expected.sigma},
             {"certain", r.expected.certain},
-            {"within_papers_interval", r.expected_within}}},
+            {"within_papers_interval", r.expected_within},
+            {"beyond_bound", r.expected_beyond}}},
           {"papers", {{"sigma", r.papers_sigma}, {"within_interval", error_model::papers_share}}}};
 }
 
@@ -92,8 +102,9 @@ std::string to_text(const ErrorBenchOptions& options, const ErrorResult& result,
       "Errors of an allreduce, {} a rank, {} fields, bound {}; in units of e, the bound of one compression\n"
       "bias: mean, positive away from zero; in brackets what our model expects; papers: ZCCL, Theorems 1 and 2\n\n",
       human_bytes(static_cast<double>(options.bytes)), options.fields.size(), options.bound.to_string());
-  if (per_field) out += table_of(result.per_field, true) + "\n";
-  out += table_of(result.rows, false);
+  const bool beyond = options.bound.scope == BoundScope::sigmas;
+  if (per_field) out += table_of(result.per_field, {.field = true, .beyond = beyond}) + "\n";
+  out += table_of(result.rows, {.field = false, .beyond = beyond});
   if (!result.skipped.empty()) {
     out += fmt::format("\nNot measured, for want of an error (exact or lossless): {} of {}\n", result.skipped.size(),
                        result.skipped.size() + result.per_field.size());

@@ -114,8 +114,10 @@ extern char laconic_in_place;
  * options, NULL means the communicator's own (laconic_comm_set_options), which begin with the environment's. */
 typedef struct laconic_options {
   size_t struct_size;
-  /* "1e-3" (absolute), "1e-4rel" (of the value range over all ranks), "80dB" (PSNR), "lossless"; "operand:" before it
-   * bounds each operand in place of the result. NULL: LACONIC_BOUND of the environment, else lossless. */
+  /* "1e-3" (absolute), "1e-4rel" (of the value range over all ranks), "80dB" (PSNR), "lossless". "operand:" before it
+   * bounds each operand in place of the result; "6sigma:" (or another number from 1 on) gives operands of sums and
+   * averages more, so that the result keeps the bound but where it errs by more than so many standard deviations of
+   * independent errors. NULL: LACONIC_BOUND of the environment, else lossless. */
   const char* bound;
   int threads;               /* codec threads of this rank; 0: LACONIC_THREADS of the environment, else 1 */
   int unconfirmed;           /* 1: no closing exchange; then an error late in a call may be known to some ranks only */
@@ -147,7 +149,7 @@ typedef struct laconic_stats {
   double compute_seconds;
   double other_seconds;
   double operand_bound; /* absolute; of the last call; 0: lossless */
-  double result_bound;  /* absolute; of the last call; 0: exact, rounded once */
+  double result_bound;  /* absolute, for certain; of the last call; 0: exact, rounded once */
   /* If the last call was verified: the largest absolute error of its result on any rank, and how many elements all
    * ranks compared; else NaN and 0. What verifying sends is counted nowhere. */
   double achieved_error;

@@ -70,12 +70,20 @@ double ulp_of(DType dtype, double x) {
   return std::ldexp(1.0, x == 0 ? p.min_exponent : std::max(exponent - p.digits, p.min_exponent));
 }
 
+double share_of_operand(Op op, const Bound& bound, int ranks, double whole) {
+  if (bound.scope == BoundScope::operand || (op != Op::sum && op != Op::average)) return whole;
+  const double sum = op == Op::sum ? whole : whole * ranks;
+  const double certain = op == Op::sum ? whole / ranks : whole;
+  if (bound.scope != BoundScope::sigmas) return certain;
+  return std::clamp(sum / (bound.sigmas * std::sqrt(ranks / 3.0)), certain, sum);
+}
+
 Budget budget_reduction(Op op, DType dtype, const Bound& bound, int ranks, const Range& range) {
   if (is_extreme(op)) return budget_movement(dtype, bound, range);  // one of the operands is the result
   const auto [whole, none] = whole_of(dtype, bound, range);
   if (whole == 0) return lossless(dtype, none);
-  const bool shared = op == Op::sum && bound.scope == BoundScope::result;
-  const double e = std::nextafter(shared ? whole / ranks : whole, 0.0);
+  const double share = share_of_operand(op, bound, ranks, whole);
+  const double e = std::nextafter(share, 0.0);
   // A sum near the end of the type may only become infinite where the exact one does, and its average never.
   if (range.max_abs() * ranks > precision_of(dtype).largest / 2) return lossless(dtype, "sum would overflow");
 
@@ -99,7 +107,7 @@ Budget budget_reduction(Op op, DType dtype, const Bound& bound, int ranks, const
   if (!sum_fits(b.grid, static_cast<std::uint64_t>(ranks))) return lossless(dtype, "no grid holds the sum");
   b.route = Route::on_grid;
   b.operand_bound = b.grid.bound;
-  b.result_bound = op == Op::average || shared ? whole : whole * ranks;
+  b.result_bound = op == Op::average ? share : bound.scope == BoundScope::result ? whole : share * ranks;
   return b;
 }
 

@@ -32,8 +32,15 @@ struct Budget {
 ///   average  e = E,     the result is within E            operand scope: the same
 ///   min, max e = E,     the result is within E            operand scope: the same
 ///
-/// less what the roundings of the values themselves may add (an ulp or two of the largest magnitude). The route is
-/// exact where that leaves nothing, where the bound is lossless, for integers, and where no grid can hold the sum.
+/// With k sigmas, where that is more (the result is within n e of a sum, e of an average, for certain, and beyond E as
+/// seldom as a normal error is beyond k sigma, if operands err independently; see error_model.h):
+///
+///   sum      e = E / (k sqrt(n / 3))
+///   average  e = E sqrt(3 n) / k
+///
+/// but at most n E for a sum of n in all; less what the roundings of the values themselves may add (an ulp or two of
+/// the largest magnitude). The route is exact where that leaves nothing, where the bound is lossless, for integers, and
+/// where no grid can hold the sum.
 Budget budget_reduction(Op op, DType dtype, const Bound& bound, int ranks, const Range& range);
 
 /// Data that only moves: e = E whatever the scope.
@@ -58,6 +65,9 @@ Budget budget_stepwise(const Codec& codec, int encodings, Op op, DType dtype, co
 
 /// The budget of the exact route in place of `b`, with the reason.
 Budget exact_instead(const Budget& b, const char* reason);
+
+/// e of a reduction as above, before roundings, given E.
+double share_of_operand(Op op, const Bound& bound, int ranks, double whole);
 
 /// What the bound comes to for data of this range; 0 where every bit is to be kept.
 double absolute_bound(DType dtype, const Bound& bound, const Range& range);

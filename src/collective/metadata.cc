@@ -11,8 +11,8 @@
 namespace laconic {
 namespace {
 
-constexpr std::uint32_t version = 0x3543414cU;  // "LAC5": both ends speak the same record
-constexpr std::size_t text_room = 144;
+constexpr std::uint32_t version = 0x3643414cU;  // "LAC6": both ends speak the same record
+constexpr std::size_t text_room = 136;
 constexpr std::uint8_t flag_confirm = 1;
 constexpr std::uint8_t flag_in_place = 2;
 constexpr std::uint8_t flag_verify = 4;
@@ -29,7 +29,7 @@ struct Record {
   std::uint8_t least_segment_bits = 0, most_segment_bits = 0;  ///< of SegmentBytes
   std::uint8_t unused = 0;
   std::uint16_t threads = 1;
-  double bound_value = 0;
+  double bound_value = 0, bound_sigmas = 0;
   std::uint64_t count = 0, total = 0, layout = 0, segment_values = 0;
   double range_min = 0, range_max = 0;
   std::uint64_t range_count = 0, range_non_finite = 0;
@@ -37,7 +37,7 @@ struct Record {
   double ring_seconds = 0, direct_seconds = 0;
   char text[text_room] = {};
 };
-static_assert(sizeof(Record) == 144 + text_room);
+static_assert(sizeof(Record) == 152 + text_room);
 
 struct Verdict {
   std::int32_t code = 0;
@@ -57,6 +57,7 @@ Record pack(const Proposal& p) {
   r.bound_kind = static_cast<std::uint8_t>(p.bound.kind);
   r.bound_scope = static_cast<std::uint8_t>(p.bound.scope);
   r.bound_value = p.bound.value;
+  r.bound_sigmas = p.bound.sigmas;
   r.flags = static_cast<std::uint8_t>((p.confirm ? flag_confirm : 0U) | (p.in_place ? flag_in_place : 0U) |
                                       (p.verify ? flag_verify : 0U) | (p.far ? flag_far : 0U));
   r.schedule = static_cast<std::uint8_t>(p.schedule);
@@ -89,7 +90,7 @@ Record pack(const Proposal& p) {
 }
 
 Bound bound_of(const Record& r) {
-  return {static_cast<BoundKind>(r.bound_kind), static_cast<BoundScope>(r.bound_scope), r.bound_value};
+  return {static_cast<BoundKind>(r.bound_kind), static_cast<BoundScope>(r.bound_scope), r.bound_value, r.bound_sigmas};
 }
 
 /// The same on every rank, whoever calls.

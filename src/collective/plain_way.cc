@@ -15,8 +15,8 @@ namespace laconic {
 namespace {
 
 CallKind kind_of(const Proposal& p, std::uint64_t bytes) {
-  return {
-      p.collective, p.dtype, p.op, p.bound.kind, p.bound.scope, p.bound.value, static_cast<int>(std::bit_width(bytes))};
+  return {p.collective,  p.dtype,       p.op,           p.bound.kind,
+          p.bound.scope, p.bound.value, p.bound.sigmas, static_cast<int>(std::bit_width(bytes))};
 }
 
 /// Of a call that may go plainly: its sums of floats are on a grid.
@@ -180,8 +180,8 @@ double PlainWay::sample(const Range& range) {
   const Proposal& p = call_.proposal();
   const Timed clock(call_.report().stats.codec_seconds);
   const double whole = absolute_bound(p.dtype, p.bound, range);
-  const bool shared = p.op == Op::sum && p.bound.scope == BoundScope::result;
-  return sample_fraction(comm_.memory(), operand_, shared ? whole / comm_.size() : whole, range.max_abs());
+  return sample_fraction(comm_.memory(), operand_, share_of_operand(p.op, p.bound, comm_.size(), whole),
+                         range.max_abs());
 }
 
 double PlainWay::sample_together(const Agreement& agreed) {

@@ -30,6 +30,7 @@ struct CallKind {
   BoundKind bound_kind = BoundKind::lossless;
   BoundScope bound_scope = BoundScope::result;
   double bound_value = 0;
+  double bound_sigmas = 0;
   int size_class = 0;                                 ///< bits of the number of bytes
   auto operator<=>(const CallKind&) const = default;  // NOLINT(modernize-use-nullptr): a bug of clang-tidy 14
 };

@@ -13,6 +13,7 @@ namespace laconic {
 namespace {
 
 constexpr std::string_view operand_prefix = "operand:";
+constexpr std::string_view sigma_prefix = "sigma:";  // behind a number
 
 /// The input as it may be shown: printable, one line, not endless.
 std::string shown(std::string_view text) {
@@ -45,6 +46,26 @@ double parse_number(std::string_view text, std::size_t& at) {
   return value;
 }
 
+/// Reads what says whom the bound is promised to, if anything does, and moves past it.
+void parse_scope(std::string_view text, std::size_t& at, Bound& out) {
+  if (text.starts_with(operand_prefix)) {
+    out.scope = BoundScope::operand;
+    at = operand_prefix.size();
+  } else if (text.find(sigma_prefix) != std::string_view::npos) {
+    out.scope = BoundScope::sigmas;
+    out.sigmas = parse_number(text, at);
+    if (!text.substr(at).starts_with(sigma_prefix)) refuse(text, at, "want 'sigma:' behind the first number");
+    if (out.sigmas < 1) refuse(text, 0, "want at least 1 sigma");
+    at += sigma_prefix.size();
+  }
+}
+
+/// The shortest text that parses back to the same number.
+std::string text_of(double value) {
+  std::array<char, 32> digits{};  // at most 24
+  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
+}
+
 std::optional<BoundKind> kind_of_suffix(std::string_view suffix) {
   if (suffix.empty()) return BoundKind::absolute;
   if (suffix == "rel") return BoundKind::relative;
@@ -73,10 +94,7 @@ std::string_view suffix_of(BoundKind kind) {
 Bound Bound::parse(std::string_view text) {
   Bound out;
   std::size_t at = 0;
-  if (text.starts_with(operand_prefix)) {
-    out.scope = BoundScope::operand;
-    at = operand_prefix.size();
-  }
+  parse_scope(text, at, out);
   if (text.size() == at) refuse(text, at, std::string("nothing there; ") + forms);
   if (text.substr(at) == "lossless") return out;
 
@@ -93,11 +111,9 @@ Bound Bound::parse(std::string_view text) {
 
 std::string Bound::to_string() const {
   std::string out(scope == BoundScope::operand ? operand_prefix : "");
+  if (scope == BoundScope::sigmas) out.append(text_of(sigmas)).append(sigma_prefix);
   if (kind == BoundKind::lossless) return out + "lossless";
-  std::array<char, 32> digits{};  // the shortest text that parses back to the same double needs at most 24
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-  out.append(digits.data(), end);
-  return out.append(suffix_of(kind));
+  return out.append(text_of(value)).append(suffix_of(kind));
 }
 
 double Bound::absolute_for(double range) const {

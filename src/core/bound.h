@@ -16,15 +16,21 @@ enum class BoundKind : std::uint8_t {
   ratio = 4,     ///< fixed ratio, of zfp-rate alone; the error is reported, not promised
 };
 
-/// Whom the bound is promised to: each element of the result (default), or each operand as the papers state theirs.
-enum class BoundScope : std::uint8_t { result = 0, operand = 1 };
+/// Whom the bound is promised to.
+enum class BoundScope : std::uint8_t {
+  result = 0,   ///< each element of the result (default)
+  operand = 1,  ///< each operand, as the papers state theirs
+  sigmas =
+      2,  ///< the result's elements but those whose error is beyond Bound::sigmas standard deviations; see budget.h
+};
 
 /// Text form, everywhere (environment, command line, API): `1e-3`, `1e-4rel`, `80dB`, `lossless`, `10x`, each
-/// optionally preceded by `operand:`. `0` means lossless.
+/// optionally preceded by `operand:` or, with any number from 1 on, `6sigma:`. `0` means lossless.
 struct Bound {
   BoundKind kind = BoundKind::lossless;
   BoundScope scope = BoundScope::result;
   double value = 0;
+  double sigmas = 0;  ///< of that scope, else 0
 
   /// Throws Error(invalid_argument) whose text shows the input and the position that is wrong.
   static Bound parse(std::string_view text);

@@ -96,6 +96,16 @@ class BenchError(CommandTest):
             self.assertIn(word, text)
         self.assertNotIn("average", text)
 
+    def test_sigmas_are_passed_as_seldom_as_expected(self):
+        rows = self.report("-b", "2sigma:1e-2", "--ops", "sum,max")["rows"]
+        for row in rows:
+            if (row["mode"], row["op"]) == ("laconic", "sum"):
+                self.assertAlmostEqual(row["ours"]["beyond_bound"], 0.04, delta=0.01)
+                self.assertAlmostEqual(row["beyond_bound"], row["ours"]["beyond_bound"], delta=0.01)
+            else:  # sums step by step keep the bound for certain
+                self.assertEqual(row["beyond_bound"], 0)
+            self.assertLessEqual(row["over_promise"], 1)
+
     def test_what_is_exact_is_not_measured(self):
         report = self.json("bench", "error", self.write("x_100.f32", floats([1.5] * 100)), "--ranks", "2", "--ops", "sum",
                            "--size", "400")

@@ -95,6 +95,10 @@ TEST(Agreement, OpAndBound) {
                {"rank 2", "bound", "0.002", "0.001"});
   expect_error(all_throw([](Arguments& a) { a.options.bound = Bound::parse("operand:1e-3"); }), Code::mismatch,
                {"rank 2", "bound", "operand"});
+  Arguments sigmas = usual();
+  sigmas.options.bound = Bound::parse("5sigma:1e-3");
+  expect_error(all_throw([](Arguments& a) { a.options.bound.sigmas = 4; }, sigmas), Code::mismatch,
+               {"rank 2", "bound", "4sigma:0.001", "5sigma:0.001"});
 }
 
 TEST(Agreement, AnotherCollective) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
@@ -38,6 +39,37 @@ TEST(Budget, OperandScopeLetsTheSumsErrorGrow) {
   const Budget b = budget_reduction(Op::sum, DType::f32, Bound::parse("operand:1e-3"), 8, unit);
   EXPECT_GT(b.operand_bound, 0.999e-3);
   EXPECT_EQ(b.result_bound, 8e-3);
+}
+
+TEST(Budget, SigmasGiveOperandsMoreWhereTheyAreMany) {
+  const Bound four = Bound::parse("4sigma:1e-3");
+  for (const int n : {1, 2, 4, 5}) {  // up to 16 / 3 ranks the certain share is the larger one
+    const Budget sum = budget_reduction(Op::sum, DType::f64, four, n, unit);
+    EXPECT_EQ(sum.grid.step, budget_reduction(Op::sum, DType::f64, Bound::parse("1e-3"), n, unit).grid.step);
+    EXPECT_NEAR(sum.result_bound, 1e-3, 1e-18);
+  }
+  for (const int n : {6, 48, 1000}) {
+    const double e = 1e-3 / (4 * std::sqrt(n / 3.0));
+    const Budget sum = budget_reduction(Op::sum, DType::f64, four, n, unit);
+    EXPECT_NEAR(sum.operand_bound, e, e * 1e-6);
+    EXPECT_LE(n * sum.operand_bound, sum.result_bound);  // what is certain
+    EXPECT_NEAR(sum.result_bound, n * e, n * e * 1e-9);
+    const Budget average = budget_reduction(Op::average, DType::f64, four, n, unit);
+    EXPECT_NEAR(average.operand_bound, n * e, n * e * 1e-6);
+    EXPECT_LE(average.operand_bound, average.result_bound);
+    EXPECT_NEAR(average.result_bound, n * e, n * e * 1e-9);
+  }
+  // Nobody gets more than all.
+  EXPECT_LE(budget_reduction(Op::sum, DType::f64, Bound::parse("1sigma:1e-3"), 2, unit).operand_bound, 1e-3);
+}
+
+TEST(Budget, SigmasMeanNothingWhereOneErrorIsAll) {
+  for (const int n : {2, 64}) {
+    const Bound four = Bound::parse("4sigma:1e-3");
+    EXPECT_EQ(budget_reduction(Op::max, DType::f32, four, n, unit).result_bound, 1e-3);
+    EXPECT_EQ(budget_stepwise(*find_codec(CodecId::szx), n, Op::sum, DType::f32, four, n, unit).result_bound, 1e-3);
+  }
+  EXPECT_EQ(budget_movement(DType::f32, Bound::parse("4sigma:1e-3"), unit).result_bound, 1e-3);
 }
 
 void expect_exact(const Budget& b, const char* why) {

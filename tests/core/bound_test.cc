@@ -31,6 +31,8 @@ TEST(Bound, ParsesEveryForm) {
   EXPECT_EQ(Bound::parse("lossless"), Bound{});
   EXPECT_EQ(Bound::parse("operand:1e-3rel"), (Bound{BoundKind::relative, BoundScope::operand, 1e-3}));
   EXPECT_EQ(Bound::parse("operand:lossless"), (Bound{BoundKind::lossless, BoundScope::operand, 0}));
+  EXPECT_EQ(Bound::parse("6sigma:1e-3rel"), (Bound{BoundKind::relative, BoundScope::sigmas, 1e-3, 6}));
+  EXPECT_EQ(Bound::parse("2.5sigma:80dB"), (Bound{BoundKind::psnr, BoundScope::sigmas, 80, 2.5}));
   EXPECT_EQ(Bound::parse("5e-324"), (Bound{BoundKind::absolute, BoundScope::result, 5e-324}));
 }
 
@@ -77,6 +79,15 @@ TEST(Bound, RefusesNonsense) {
       {"Lossless", "want a number"},
       {"lossless1", "want a number"},
       {"operand:operand:1", "want a number"},
+      {"operand:4sigma:1", "unknown suffix"},
+      {"sigma:1e-3", "want a number"},
+      {"4 sigma:1e-3", "want 'sigma:'"},
+      {"4sigma:", "nothing there"},
+      {"4sigma:4sigma:1", "unknown suffix"},
+      {"0.9sigma:1e-3", "at least 1 sigma"},
+      {"-4sigma:1e-3", "negative"},
+      {"infsigma:1e-3", "finite"},
+      {"4sigma", "unknown suffix"},
       {std::string("1e-3\0rel", 8), "unknown suffix"},
   };
   for (const auto& c : cases) {
@@ -100,10 +111,15 @@ TEST(Bound, TextRoundTrips) {
         const Bound b{kind, scope, v};
         EXPECT_EQ(Bound::parse(b.to_string()), b) << b.to_string();
       }
+      for (const double sigmas : {1.0, 4.0, 10.0 / 3}) {
+        const Bound b{kind, BoundScope::sigmas, v, sigmas};
+        EXPECT_EQ(Bound::parse(b.to_string()), b) << b.to_string();
+      }
     }
   }
   EXPECT_EQ(Bound::parse("operand:lossless").to_string(), "operand:lossless");
   EXPECT_EQ(Bound::parse("0.001rel").to_string(), "0.001rel");
+  EXPECT_EQ(Bound::parse("4.0sigma:1e-3rel").to_string(), "4sigma:0.001rel");
 }
 
 TEST(Bound, IgnoresTheLocale) {
