@@ -14,7 +14,6 @@ struct FastSums : FastCodec<V> {
   using Codec::bias;
   using Codec::bit;
   using Codec::choose;
-  using Codec::few_empty;
   using Codec::get_blocks;
   using Codec::hold;
   using Codec::load_elements;
@@ -206,11 +205,11 @@ struct FastSums : FastCodec<V> {
     return choice.predictor == Predictor::first ? !held.start : holds(w, choice, a.fill_blocks);
   }
 
-  /// Chunks whose planes V::Sums can add. Where it goes through all blocks alike, few of them could be skipped.
+  /// Chunks whose planes V::Sums can add. Where it goes through all blocks alike, not most of them could be skipped.
   static bool staged_sum(const Parsed& a, const Parsed& b) {
     const Extent ea(a);
     const Extent eb(b);
-    return ea.widest <= V::Sums::most && eb.widest <= V::Sums::most && (!staged || ea.empty + eb.empty <= few_empty);
+    return ea.widest <= V::Sums::most && eb.widest <= V::Sums::most && (!staged || ea.empty + eb.empty <= chunk_blocks);
   }
 
   static std::size_t add(const Params& p, const Params& pa, ChunkBytes a, const Params& pb, ChunkBytes b, int count,
