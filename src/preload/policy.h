@@ -33,7 +33,7 @@
 
 namespace laconic::preload {
 
-/// One call, as far as rules look at it. The same on every rank.
+/// One call, as far as rules look at it. The same on every rank but for the label.
 struct Situation {
   Collective collective = Collective::allreduce;
   DType dtype = DType::f32;

@@ -116,6 +116,9 @@ TEST(Policy, MistakesNameTheLine) {
   EXPECT_EQ(complaint("[[rule]]\nmin_size = -1\n"), "p.toml:2:12: min_size is negative");
   EXPECT_EQ(complaint("[[rule]]\nmin_ranks = 0\n"), "p.toml:2:13: min_ranks wants a number of ranks, 1 or more");
   EXPECT_EQ(complaint("[[rule]]\nmin_size = 10\nmax_size = 9\n"), "p.toml:1:1: no size is both min_size and max_size");
+  EXPECT_EQ(complaint("[[rule]]\ncollective = [\"bcast\", \"alltoall\"]\nop = \"sum\"\n"),
+            "p.toml:1:1: op: none of these collectives has one");
+  EXPECT_EQ(complaint("[[rule]]\ncollective = [\"bcast\", \"reduce\"]\nop = \"sum\"\n"), "accepted");
   EXPECT_EQ(complaint("[[rule]]\nmode = \"sometimes\"\n"),
             "p.toml:2:8: mode: 'sometimes' is none of auto, compressed, plain, off");
   EXPECT_EQ(complaint("[[rule]]\ncodec = \"gzip\"\n").substr(0, 19), "p.toml:2:9: codec: ");

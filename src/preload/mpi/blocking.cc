@@ -21,7 +21,6 @@ using laconic::preload::worth_a_look;
   extern "C" int name(parameters) {                                                        \
     static const auto mpi = laconic::preload::next<decltype(&pmpi_name)>(#name);           \
     Call call = call_;                                                                     \
-    call.from = __builtin_return_address(0);                                               \
     if (!worth_a_look(call)) return mpi(arguments);                                        \
     Group* const group = group_for(call);                                                  \
     if (group == nullptr) return mpi(arguments);                                           \

@@ -1,8 +1,5 @@
 #include "preload/mpi/call.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <vector>
 
@@ -16,6 +13,7 @@
 #include "collective/scatter.h"
 #include "preload/mpi/array.h"
 #include "preload/mpi/datatypes.h"
+#include "preload/mpi/writable.h"
 
 namespace laconic::preload {
 namespace {
@@ -81,24 +79,6 @@ Side own_block(const Side& side, int rank) {
 
 std::uint64_t bytes_of(const Side& side, int size) {
   return static_cast<std::uint64_t>(elements_of(side, size).value_or(0)) * info_of(side.type).bytes;
-}
-
-/// Whether the root may keep there what the others get: constant data may be broadcast, too.
-bool is_writable(void* data, std::size_t bytes) {
-#ifdef MADV_POPULATE_WRITE
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto probe = [page](void* at, std::size_t length) {
-    const std::uintptr_t before = reinterpret_cast<std::uintptr_t>(at) % page;  // from the beginning of its page
-    return ::madvise(static_cast<char*>(at) - before, before + length, MADV_POPULATE_WRITE) == 0;
-  };
-  int known = 0;
-  if (!probe(&known, sizeof known)) return true;  // an older kernel: it cannot tell
-  return probe(data, bytes);
-#else
-  static_cast<void>(data);
-  static_cast<void>(bytes);
-  return true;
-#endif
 }
 
 /// One call on this rank, as plain arrays.
@@ -192,17 +172,14 @@ class Maker {
     return report;
   }
 
+  /// The root keeps what the others get, where that is not what it has. But constant data may be broadcast, too.
   Report bcast() {
     PlainArray data = array(call_.send);
-    const MutArray own = data.data();
-    if (is_root() && data.direct() && options_.bound.kind != BoundKind::lossless &&
-        !is_writable(own.data, own.bytes())) {
-      data.detach();
-      return laconic::bcast(data.data(), call_.root, comm_, options_);
-    }
+    const bool changes = !is_root() || (options_.bound.kind != BoundKind::lossless && is_writable(call_.send));
     if (is_root()) data.load();
+    if (!changes && options_.bound.kind != BoundKind::lossless) data.detach();
     Report report = laconic::bcast(data.data(), call_.root, comm_, options_);
-    data.store();
+    if (changes) data.store();
     return report;
   }
 
@@ -335,6 +312,8 @@ bool is_aliased(const Call& call, int rank) {
 
 std::uint64_t bytes_at_a_glance(const Call& call) {
   if (call.irregular) return ~std::uint64_t{0};
+  // Between groups: those at the root's side say nothing of types. (Else MPI has something to say.)
+  if (is_rooted(call.collective) && call.root < 0) return 0;
   int size = 1;
   if (call.recv.all || call.send.all) PMPI_Comm_size(call.comm, &size);
   int rank = 0;

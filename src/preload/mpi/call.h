@@ -73,7 +73,6 @@ struct Call {
   int root = 0;
   /// Ranks know only their own counts: what is served must be agreed on (gatherv, scatterv, alltoallv).
   bool irregular = false;
-  void* from = nullptr;  ///< where the program made it
 };
 
 /// What all ranks know of a call when they decide whether it is served.

@@ -78,6 +78,9 @@ void add_named() {
 #ifdef MPIX_C_FLOAT16
   add(MPIX_C_FLOAT16, DType::f16);
 #endif
+#ifdef MPI_REAL2
+  add(MPI_REAL2, DType::f16, 1, false);
+#endif
 #ifdef MPIX_BFLOAT16
   add(MPIX_BFLOAT16, DType::bf16);
 #endif

@@ -9,7 +9,7 @@ using laconic::preload::all_blocks;
 using laconic::preload::Call;
 using laconic::preload::GivenType;
 using laconic::preload::Group;
-using laconic::preload::group_for;
+using laconic::preload::group_for_later;
 using laconic::preload::is_refused;
 using laconic::preload::one_block;
 using laconic::preload::plain_call;
@@ -19,30 +19,27 @@ using laconic::preload::worth_a_look;
 
 // A thread of Laconic's makes the call, unless it is known not to be served.
 // NOLINTBEGIN(bugprone-macro-parentheses): parameter lists and whole calls have none
-#define LACONIC_NONBLOCKING(name, pmpi_name, parameters, arguments, call_)                                           \
-  extern "C" int name(parameters, MPI_Request* request) {                                                            \
-    static const auto mpi = laconic::preload::next<decltype(&name)>(#name);                                          \
-    Call call = call_;                                                                                               \
-    call.from = __builtin_return_address(0);                                                                         \
-    if (!worth_a_look(call) || !Runtime::get()->has_threads() || request == nullptr) return mpi(arguments, request); \
-    Group* const group = group_for(call);                                                                            \
-    if (group == nullptr || !group->is_accompanied()) return mpi(arguments, request);                                \
-    const std::tuple given{arguments};                                                                               \
-    const auto keep = [&](Call& kept) {                                                                              \
-      return plain_call_kept(kept, group->rank(), group->size(), &pmpi_name, given);                                 \
-    };                                                                                                               \
-    return laconic::preload::begin(*Runtime::get(), *group, call, plain_call(&pmpi_name, given), keep, request);     \
+#define LACONIC_NONBLOCKING(name, pmpi_name, parameters, arguments, call_)                                       \
+  extern "C" int name(parameters, MPI_Request* request) {                                                        \
+    static const auto mpi = laconic::preload::next<decltype(&name)>(#name);                                      \
+    Call call = call_;                                                                                           \
+    if (!worth_a_look(call) || request == nullptr) return mpi(arguments, request);                               \
+    Group* const group = group_for_later(call, true);                                                            \
+    if (group == nullptr) return mpi(arguments, request);                                                        \
+    const std::tuple given{arguments};                                                                           \
+    const auto keep = [&](Call& kept) {                                                                          \
+      return plain_call_kept(kept, group->rank(), group->size(), &pmpi_name, given);                             \
+    };                                                                                                           \
+    return laconic::preload::begin(*Runtime::get(), *group, call, plain_call(&pmpi_name, given), keep, request); \
   }
 
 #define LACONIC_PERSISTENT(name, pmpi_blocking, parameters, arguments, call_)                                   \
   extern "C" int name(parameters, MPI_Info info, MPI_Request* request) {                                        \
     static const auto mpi = laconic::preload::next<decltype(&name)>(#name);                                     \
     Call call = call_;                                                                                          \
-    call.from = __builtin_return_address(0);                                                                    \
     if (mpi == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;                                                   \
-    if (!worth_a_look(call) || !Runtime::get()->has_threads() || request == nullptr)                            \
-      return mpi(arguments, info, request);                                                                     \
-    Group* const group = group_for(call);                                                                       \
+    if (!worth_a_look(call) || request == nullptr) return mpi(arguments, info, request);                        \
+    Group* const group = group_for_later(call, false);                                                          \
     if (group == nullptr) return mpi(arguments, info, request);                                                 \
     const auto own = laconic::preload::make_company(call.comm); /* MPI lets it wait for the other ranks */      \
     if (own == nullptr || is_refused(call, group->rank(), group->size())) return mpi(arguments, info, request); \

@@ -1,13 +1,12 @@
 #include "preload/mpi/runtime.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <climits>
 #include <cstdio>
 
 #include "collective/metadata.h"
 #include "core/error.h"
+#include "preload/mpi/caller.h"
 #include "preload/mpi/datatypes.h"
 #include "preload/mpi/presence.h"
 #include "preload/mpi/requests.h"
@@ -35,6 +34,15 @@ int world_size() {
   int size = 1;
   PMPI_Comm_size(MPI_COMM_WORLD, &size);
   return size;
+}
+
+/// To who asked for a report.
+void say_alone() {
+  try {
+    if (!Config::from_environment().report.empty()) warn("one rank: everything is left to MPI, and there is no report");
+  } catch (const Error& e) {
+    warn(e.what());
+  }
 }
 
 bool was_spawned() {
@@ -66,7 +74,8 @@ std::string Runtime::wishes() const {
 
 void Runtime::start() noexcept {
   try {
-    if (active_ != nullptr || world_size() < 2 || was_spawned()) return;
+    if (active_ != nullptr || was_spawned()) return;
+    if (world_size() < 2) return say_alone();
     std::unique_ptr<Runtime> made;
     std::string wishes;
     try {
@@ -216,20 +225,24 @@ const Rule* Runtime::rule_for(Collective collective, const Shape& shape, std::st
 bool Runtime::may_serve(const Call& call, const Group& group) {
   if (call.irregular) return true;
   const std::optional<Shape> shape = shape_of(call, group.rank(), group.size());
+  if (!shape) tally_of_process().pass("operations, or types of elements, that are not served");
   if (!shape) return false;
-  return policy_.asks_for_names() || rule_for(call.collective, *shape, "", group.size(), label_of(call)) != nullptr;
+  return policy_.asks_for_names() || policy_.asks_for_labels() ||
+         rule_for(call.collective, *shape, "", group.size(), "") != nullptr;
 }
 
-std::string Runtime::label_of(const Call& call) const {
+std::string Runtime::label() const {
   if (!policy_.asks_for_labels()) return {};
-  if (!label_of_thread().empty()) return label_of_thread();
-  Dl_info place{};
-  if (call.from == nullptr || ::dladdr(call.from, &place) == 0 || place.dli_fname == nullptr) return {};
-  if (place.dli_sname != nullptr) return place.dli_sname;
-  const std::string file = place.dli_fname;
-  char offset[32];
-  std::snprintf(offset, sizeof offset, "+0x%tx", static_cast<char*>(call.from) - static_cast<char*>(place.dli_fbase));
-  return file.substr(file.rfind('/') + 1) + offset;
+  return label_of_thread().empty() ? caller() : label_of_thread();
+}
+
+const Rule* Runtime::agreed(const Rule* mine, Communicator& comm) {
+  if (!policy_.asks_for_labels()) return mine;
+  const std::ptrdiff_t which = mine == nullptr ? -1 : mine - policy_.rules.data();
+  const auto all = allgather_value(comm.transport(), static_cast<std::int64_t>(which));
+  if (std::all_of(all.begin(), all.end(), [which](std::int64_t other) { return other == which; })) return mine;
+  if (mine != nullptr) tally_of_process().pass("calls that ranks make under rules of different labels");
+  return nullptr;
 }
 
 int Runtime::raise(MPI_Comm comm, const std::string& what) const {

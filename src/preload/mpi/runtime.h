@@ -54,9 +54,12 @@ class Runtime {
                        std::string_view label);
   /// What can be told without asking the other ranks: false if the call is certainly left to MPI.
   bool may_serve(const Call& call, const Group& group);
-  /// For rules; empty where no rule looks at it. The name of the function that made the call, where its file tells,
-  /// else the file and the place in it: "libocean.so+0x1a2b".
-  [[nodiscard]] std::string label_of(const Call& call) const;
+  /// Of the call that is being made, for rules; empty where no rule looks at it: what laconic_label() said, else who
+  /// makes it, see caller.h.
+  [[nodiscard]] std::string label() const;
+  /// Labels are each rank's own. Where rules ask for them, all ranks tell which rule theirs leads to (null: none):
+  /// `mine` if all name the same, else null, and counted. Collective then.
+  const Rule* agreed(const Rule* mine, Communicator& comm);
 
   /// As MPI reports errors: calls the communicator's error handler with a code that says `what`; returns the code.
   int raise(MPI_Comm comm, const std::string& what) const;

@@ -18,11 +18,29 @@ inline bool worth_a_look(const Call& call) {
   return runtime != nullptr && call.comm != MPI_COMM_NULL && bytes_at_a_glance(call) >= runtime->least_bytes();
 }
 
-/// The group of a call that may be served; null: it is MPI's.
+/// Counts a call that is left to MPI; not one whose size this rank does not know.
+inline void pass(const Call& call, const char* reason) {
+  if (!call.irregular) tally_of_process().pass(reason);
+}
+
+/// The group of a call that may be served; null, and counted: it is MPI's.
 inline Group* group_for(const Call& call) {
   Runtime& runtime = *Runtime::get();
   Group* const group = runtime.group_of(call.comm);
+  if (group == nullptr) pass(call, "communicators of one rank, between groups, or with other programs");
   return group != nullptr && runtime.may_serve(call, *group) ? group : nullptr;
+}
+
+/// The same for one that goes on in the background. `begun`: it waits for nobody, so what it needs must be there.
+inline Group* group_for_later(const Call& call, bool begun) {
+  if (!Runtime::get()->has_threads()) {
+    pass(call, "non-blocking calls where MPI lets one thread in only");
+    return nullptr;
+  }
+  Group* const group = group_for(call);
+  if (group == nullptr || !begun || group->is_accompanied()) return group;
+  pass(call, "non-blocking calls over communicators of MPI_Comm_idup or sessions, or too many");
+  return nullptr;
 }
 
 /// function(arguments..., communicator): the plain call over another communicator than the one in the arguments, which

@@ -1,0 +1,84 @@
+#include "preload/mpi/writable.h"
+
+#include <mpi.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+#include "preload/mpi/datatypes.h"
+
+namespace laconic::preload {
+namespace {
+
+/// Bytes of the program's, from `first` up to `end`.
+struct Reach {
+  std::uintptr_t first, end;
+};
+
+/// All that a block of so many elements at `buffer` may touch.
+Reach reach_of(const Side& side) {
+  MPI_Count lowest = 0, span = 0;
+  PMPI_Type_get_true_extent_x(side.type, &lowest, &span);
+  const MPI_Count last = (side.counts[0] - 1) * info_of(side.type).extent;  // where the last element begins
+  const auto at = [&](MPI_Count offset) {
+    return reinterpret_cast<std::uintptr_t>(side.buffer) + static_cast<std::uintptr_t>(offset);
+  };
+  return {at(lowest + std::min<MPI_Count>(last, 0)), at(lowest + span + std::max<MPI_Count>(last, 0))};
+}
+
+bool populates(std::uintptr_t first, std::size_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t begin = first / page * page;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  return ::madvise(reinterpret_cast<void*>(begin), first - begin + bytes, MADV_POPULATE_WRITE) == 0;
+#else
+  static_cast<void>(first);
+  static_cast<void>(bytes);
+  return true;
+#endif
+}
+
+/// Whether a shared mapping of this path changes a file.
+bool is_file(std::string_view path) {
+  for (const std::string_view memory : {"/dev/shm/", "/dev/zero", "/SYSV", "/memfd:", "/anon_hugepage"})
+    if (path.starts_with(memory)) return false;
+  return !path.empty();
+}
+
+/// Whether mappings that may be written, and are no file's, cover it: lines of /proc/self/maps are
+/// "first-end perms offset device inode [path]", in ascending order.
+bool is_covered(Reach reach) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; reach.first < reach.end && std::getline(maps, line);) {
+    std::istringstream words(line);
+    std::uintptr_t first = 0, end = 0;
+    std::string permissions, offset, device, inode, path;
+    char dash = 0;
+    words >> std::hex >> first >> dash >> end >> permissions >> offset >> device >> inode >> path;
+    if (end <= reach.first) continue;
+    if (first > reach.first || permissions[1] != 'w' || (permissions[3] == 's' && is_file(path))) return false;
+    reach.first = end;
+  }
+  return reach.first >= reach.end;
+}
+
+}  // namespace
+
+bool is_writable(const Side& side) {
+  const TypeInfo& type = info_of(side.type);
+  if (side.counts[0] == 0 || type.bytes == 0) return true;
+  const Reach reach = reach_of(side);
+  if (!type.dense) return is_covered(reach);
+  int known = 0;
+  if (!populates(reinterpret_cast<std::uintptr_t>(&known), sizeof known)) return true;  // an older kernel cannot tell
+  return populates(reach.first, reach.end - reach.first);
+}
+
+}  // namespace laconic::preload
