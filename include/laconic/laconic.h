@@ -115,7 +115,7 @@ extern char laconic_in_place;
 typedef struct laconic_options {
   size_t struct_size;
   /* "1e-3" (absolute), "1e-4rel" (of the value range over all ranks), "80dB" (PSNR), "lossless". "operand:" before it
-   * bounds each operand in place of the result; "6sigma:" (or another number from 1 on) gives operands of sums and
+   * bounds each operand in place of the result; "6sigma:" (or another number from 2 on) gives operands of sums and
    * averages more, so that the result keeps the bound but where it errs by more than so many standard deviations of
    * independent errors. NULL: LACONIC_BOUND of the environment, else lossless. */
   const char* bound;

@@ -75,7 +75,7 @@ double share_of_operand(Op op, const Bound& bound, int ranks, double whole) {
   const double sum = op == Op::sum ? whole : whole * ranks;
   const double certain = op == Op::sum ? whole / ranks : whole;
   if (bound.scope != BoundScope::sigmas) return certain;
-  return std::clamp(sum / (bound.sigmas * std::sqrt(ranks / 3.0)), certain, sum);
+  return std::max(sum / (bound.sigmas * std::sqrt(ranks / 3.0)), certain);
 }
 
 Budget budget_reduction(Op op, DType dtype, const Bound& bound, int ranks, const Range& range) {
@@ -135,7 +135,8 @@ Budget budget_movement(const Codec& codec, int encodings, DType dtype, const Bou
     Bound each = bound;
     if (encodings > 1 && bound.kind != BoundKind::lossless) {
       const auto [whole, none] = whole_of(dtype, bound, range);
-      each = {BoundKind::absolute, bound.scope, whole / encodings * (1 - 0x1p-20)};
+      each.kind = BoundKind::absolute;
+      each.value = whole / encodings * (1 - 0x1p-20);
       if (whole == 0) each = {};
     }
     b = budget_movement(dtype, each, range);

@@ -38,7 +38,7 @@ struct Budget {
 ///   sum      e = E / (k sqrt(n / 3))
 ///   average  e = E sqrt(3 n) / k
 ///
-/// but at most n E for a sum of n in all; less what the roundings of the values themselves may add (an ulp or two of
+/// less what the roundings of the values themselves may add (an ulp or two of
 /// the largest magnitude). The route is exact where that leaves nothing, where the bound is lossless, for integers, and
 /// where no grid can hold the sum.
 Budget budget_reduction(Op op, DType dtype, const Bound& bound, int ranks, const Range& range);

@@ -55,7 +55,7 @@ void parse_scope(std::string_view text, std::size_t& at, Bound& out) {
     out.scope = BoundScope::sigmas;
     out.sigmas = parse_number(text, at);
     if (!text.substr(at).starts_with(sigma_prefix)) refuse(text, at, "want 'sigma:' behind the first number");
-    if (out.sigmas < 1) refuse(text, 0, "want at least 1 sigma");
+    if (out.sigmas < 2) refuse(text, 0, "want at least 2 sigma");
     at += sigma_prefix.size();
   }
 }

@@ -25,7 +25,7 @@ enum class BoundScope : std::uint8_t {
 };
 
 /// Text form, everywhere (environment, command line, API): `1e-3`, `1e-4rel`, `80dB`, `lossless`, `10x`, each
-/// optionally preceded by `operand:` or, with any number from 1 on, `6sigma:`. `0` means lossless.
+/// optionally preceded by `operand:` or, with any number from 2 on, `6sigma:`. `0` means lossless.
 struct Bound {
   BoundKind kind = BoundKind::lossless;
   BoundScope scope = BoundScope::result;

@@ -76,11 +76,14 @@ void Rule::narrow(const std::optional<Bound>& within) {
   if (taken.size() < every_dtype.size()) dtypes = taken;
 }
 
-bool Rule::matches(const Situation& s) const {
+bool Rule::may_match(const Situation& s) const {
   return s.bytes >= min_bytes && s.bytes <= max_bytes && s.ranks >= min_ranks && s.ranks <= max_ranks &&
          contains_or_any(collectives, s.collective) && contains_or_any(dtypes, s.dtype) && contains_or_any(ops, s.op) &&
-         (communicator.empty() || matches_pattern(communicator, s.communicator)) &&
-         (label.empty() || matches_pattern(label, s.label));
+         (communicator.empty() || matches_pattern(communicator, s.communicator));
+}
+
+bool Rule::matches(const Situation& s) const {
+  return may_match(s) && (label.empty() || matches_pattern(label, s.label));
 }
 
 std::uint64_t Rule::least_bytes() const {
@@ -105,6 +108,11 @@ bool Policy::asks_for_names() const {
 
 bool Policy::asks_for_labels() const {
   return std::any_of(rules.begin(), rules.end(), [](const Rule& r) { return !r.label.empty(); });
+}
+
+bool Policy::depends_on_label(const Situation& s) const {
+  const auto first = std::find_if(rules.begin(), rules.end(), [&](const Rule& r) { return r.may_match(s); });
+  return first != rules.end() && !first->label.empty();
 }
 
 Policy load_policy(const std::string& path) {

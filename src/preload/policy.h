@@ -68,6 +68,8 @@ struct Rule {
   std::optional<Mode> mode;
 
   [[nodiscard]] bool matches(const Situation& s) const;
+  /// The same for some label.
+  [[nodiscard]] bool may_match(const Situation& s) const;
   /// Whether no call that the default rule would match gets past this one.
   [[nodiscard]] bool takes_all() const;
   /// Leaves those types that the codec takes, and within this bound. Throws Error(unsupported, invalid_argument) that
@@ -88,6 +90,8 @@ struct Policy {
   /// Whether any rule looks at the communicator's name.
   [[nodiscard]] bool asks_for_names() const;
   [[nodiscard]] bool asks_for_labels() const;
+  /// Whether the rule for such a call depends on its label.
+  [[nodiscard]] bool depends_on_label(const Situation& s) const;
 };
 
 /// Throws Error(invalid_argument) whose text begins with "name:line:column: ". `name` is only for such texts.

@@ -84,7 +84,7 @@ TEST(Bound, RefusesNonsense) {
       {"4 sigma:1e-3", "want 'sigma:'"},
       {"4sigma:", "nothing there"},
       {"4sigma:4sigma:1", "unknown suffix"},
-      {"0.9sigma:1e-3", "at least 1 sigma"},
+      {"1.9sigma:1e-3", "at least 2 sigma"},
       {"-4sigma:1e-3", "negative"},
       {"infsigma:1e-3", "finite"},
       {"4sigma", "unknown suffix"},
@@ -111,7 +111,7 @@ TEST(Bound, TextRoundTrips) {
         const Bound b{kind, scope, v};
         EXPECT_EQ(Bound::parse(b.to_string()), b) << b.to_string();
       }
-      for (const double sigmas : {1.0, 4.0, 10.0 / 3}) {
+      for (const double sigmas : {2.0, 4.0, 10.0 / 3}) {
         const Bound b{kind, BoundScope::sigmas, v, sigmas};
         EXPECT_EQ(Bound::parse(b.to_string()), b) << b.to_string();
       }

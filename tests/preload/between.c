@@ -43,7 +43,8 @@ int main(int argc, char** argv) {
   if (root == MPI_ROOT)
     MPI_Scatter(all, COUNT, MPI_FLOAT, NULL, 0, none, root, between);
   else
-    MPI_Scatter(NULL, 0, none, side == 1 ? x : NULL, side == 1 ? COUNT : 0, side == 1 ? MPI_FLOAT : none, root, between);
+    MPI_Scatter(NULL, 0, none, side == 1 ? x : NULL, side == 1 ? COUNT : 0, side == 1 ? MPI_FLOAT : none, root,
+                between);
   if (side == 1) check("scatter", x, 0);
 
   if (root == MPI_ROOT)

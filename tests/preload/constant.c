@@ -22,7 +22,8 @@ static void check(const char* what, const float* x, int stride) {
   ++calls;
   for (int i = 0; i < COUNT; ++i)
     if (!(fabs(x[(size_t)i * (size_t)stride] - value(i)) <= tolerance) && wrong++ < 5)
-      fprintf(stderr, "rank %d, %s: element %d is %g, not %g\n", rank, what, i, x[(size_t)i * (size_t)stride], value(i));
+      fprintf(stderr, "rank %d, %s: element %d is %g, not %g\n", rank, what, i, x[(size_t)i * (size_t)stride],
+              value(i));
 }
 
 /* Elements that are `stride` apart, in memory that rank 0 may write only if `writable`. */

@@ -124,6 +124,7 @@ contains
       if (form == persistent .and. again == 2) then
         all(1) = request
         call MPI_Startall(1, all, code)
+        call MPI_Startall(0, all, code)  ! of none
         request = all(1)
       end if
       call MPI_Wait(request, MPI_STATUS_IGNORE, code)

@@ -10,6 +10,8 @@
 
 #if defined(__GNUC__)
 #define OWN_FUNCTION __attribute__((noinline))
+#else
+#define OWN_FUNCTION
 #endif
 
 enum { COUNT = 30000 };

@@ -172,14 +172,22 @@ class Maker {
     return report;
   }
 
-  /// The root keeps what the others get, where that is not what it has. But constant data may be broadcast, too.
+  /// Within a bound the root keeps what the others get. But constant data may be broadcast, too.
   Report bcast() {
     PlainArray data = array(call_.send);
-    const bool changes = !is_root() || (options_.bound.kind != BoundKind::lossless && is_writable(call_.send));
-    if (is_root()) data.load();
-    if (!changes && options_.bound.kind != BoundKind::lossless) data.detach();
+    if (!is_root()) {
+      Report report = laconic::bcast(data.data(), call_.root, comm_, options_);
+      data.store();
+      return report;
+    }
+    const bool lossy = options_.bound.kind != BoundKind::lossless && is_float(shape_.dtype);
+    if (data.direct() && lossy && !is_writable(call_.send))
+      data.detach();
+    else
+      data.load();
     Report report = laconic::bcast(data.data(), call_.root, comm_, options_);
-    if (changes) data.store();
+    const bool changed = lossy && report.operand_bound != 0;
+    if (changed && !data.direct() && is_writable(call_.send)) data.store();
     return report;
   }
 

@@ -1,6 +1,7 @@
 #include "preload/mpi/caller.h"
 
 #include <dlfcn.h>
+#include <mpi.h>
 #include <unwind.h>
 
 #include <cstdio>
@@ -11,8 +12,23 @@ namespace {
 
 struct Search {
   const void* own;  ///< where this library begins
+  const void* mpi;  ///< and MPI's
   std::string found;
 };
+
+/// Where a file begins that has this function.
+template <typename Function>
+const void* file_of(Function* function) {
+  Dl_info place{};
+  return ::dladdr(reinterpret_cast<const void*>(function), &place) != 0 ? place.dli_fbase : nullptr;
+}
+
+/// Files of MPI's entries for other languages.
+bool is_of_mpi(std::string_view file) {
+  for (const char* const name : {"libmpi_mpifh.", "libmpi_usempi", "libmpi_cxx.", "libmpifort.", "libmpicxx."})
+    if (file.starts_with(name)) return true;
+  return false;
+}
 
 std::string name_of(const Dl_info& place, const char* at) {
   if (place.dli_sname != nullptr) return place.dli_sname;
@@ -28,9 +44,11 @@ _Unwind_Reason_Code look(_Unwind_Context* context, void* given) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr)
   const auto* const at = reinterpret_cast<const char*>(_Unwind_GetIP(context));
   Dl_info place{};
-  if (::dladdr(at, &place) == 0 || place.dli_fname == nullptr) return _URC_END_OF_STACK;
+  // Where it returns to may be the next function, if it ends with the call.
+  if (::dladdr(at - 1, &place) == 0 || place.dli_fname == nullptr) return _URC_END_OF_STACK;
   const std::string_view file = place.dli_fname;
-  if (place.dli_fbase == search.own || file.substr(file.rfind('/') + 1).starts_with("libmpi")) return _URC_NO_REASON;
+  if (place.dli_fbase == search.own || place.dli_fbase == search.mpi || is_of_mpi(file.substr(file.rfind('/') + 1)))
+    return _URC_NO_REASON;
   search.found = name_of(place, at);
   return _URC_END_OF_STACK;
 }
@@ -38,9 +56,9 @@ _Unwind_Reason_Code look(_Unwind_Context* context, void* given) {
 }  // namespace
 
 std::string caller() {
-  Dl_info own{};
-  if (::dladdr(reinterpret_cast<const void*>(&caller), &own) == 0) return {};
-  Search search{own.dli_fbase, {}};
+  static const void* const own = file_of(&caller);
+  static const void* const mpi = file_of(&PMPI_Init);
+  Search search{own, mpi, {}};
   _Unwind_Backtrace(look, &search);
   return search.found;
 }

@@ -78,7 +78,7 @@ void add_named() {
 #ifdef MPIX_C_FLOAT16
   add(MPIX_C_FLOAT16, DType::f16);
 #endif
-#ifdef MPI_REAL2
+#ifdef MPI_REAL2  // with which not every MPI can calculate
   add(MPI_REAL2, DType::f16, 1, false);
 #endif
 #ifdef MPIX_BFLOAT16

@@ -104,10 +104,12 @@ void making(int (*function)(Parameters...), void* const* given, MPI_Fint* handle
 }
 
 int start_all(MPI_Fint count, MPI_Fint* requests) {
-  std::vector<MPI_Request> all(static_cast<std::size_t>(std::max(count, 0)));
-  std::transform(requests, requests + all.size(), all.begin(), [](MPI_Fint r) { return PMPI_Request_f2c(r); });
+  // Open MPI refuses a null array even of none.
+  std::vector<MPI_Request> all(static_cast<std::size_t>(std::max(count, 1)), MPI_REQUEST_NULL);
+  const int n = std::max(count, 0);
+  std::transform(requests, requests + n, all.begin(), [](MPI_Fint r) { return PMPI_Request_f2c(r); });
   const int result = MPI_Startall(count, all.data());
-  std::transform(all.begin(), all.end(), requests, [](MPI_Request r) { return PMPI_Request_c2f(r); });
+  std::transform(all.begin(), all.begin() + n, requests, [](MPI_Request r) { return PMPI_Request_c2f(r); });
   return result;
 }
 

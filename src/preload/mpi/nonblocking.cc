@@ -42,6 +42,7 @@ using laconic::preload::worth_a_look;
     Group* const group = group_for_later(call, false);                                                          \
     if (group == nullptr) return mpi(arguments, info, request);                                                 \
     const auto own = laconic::preload::make_company(call.comm); /* MPI lets it wait for the other ranks */      \
+    if (own == nullptr) laconic::preload::pass(call, laconic::preload::too_many_communicators);                 \
     if (own == nullptr || is_refused(call, group->rank(), group->size())) return mpi(arguments, info, request); \
     const std::tuple given{arguments};                                                                          \
     const auto keep = [&](Call& kept) {                                                                         \

@@ -48,7 +48,7 @@ bool is_known_plain(Runtime& runtime, Line& line, const Call& call, const std::s
   Communicator& comm = line.comm();
   const std::optional<Shape> shape = shape_of(call, comm.rank(), comm.size());
   if (!shape) return true;
-  if (runtime.policy().asks_for_labels()) return false;  // ranks may differ in them
+  if (runtime.depends_on_label(call.collective, *shape, line.name(), comm.size())) return false;  // ranks may differ
   const Rule* const rule = runtime.rule_for(call.collective, *shape, line.name(), comm.size(), label);
   if (rule == nullptr) return true;
   const CallShape kind{call.collective, shape->dtype, shape->op, shape->bytes};
@@ -136,9 +136,9 @@ int perform(Runtime& runtime, Line& line, const Call& call, const std::string& l
     const std::optional<Shape> shape = call.irregular
                                            ? line.agree(call.collective, word_of(call, comm.rank(), comm.size()))
                                            : shape_of(call, comm.rank(), comm.size());
-    if (!shape) return plain(line.mpi());
-    const Rule* const mine = runtime.rule_for(call.collective, *shape, line.name(), comm.size(), label);
-    const Rule* const rule = runtime.agreed(mine, comm);
+    if (!shape && call.irregular)
+      tally_of_process().pass("irregular calls of nothing, or of types that are not served");
+    const Rule* const rule = shape ? runtime.common_rule_for(call.collective, *shape, line, label) : nullptr;
     if (rule == nullptr) return plain(line.mpi());
     const Options options = options_under(*rule, runtime.config());
     const Report report = make(call, *shape, comm, options);
@@ -154,7 +154,9 @@ int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& p
   try {
     if (is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
     Line* const line = group.foreground();
-    return line == nullptr ? plain(call.comm) : perform(runtime, *line, call, runtime.label(), plain);
+    if (line != nullptr) return perform(runtime, *line, call, runtime.label_of(call, group), plain);
+    tally_of_process().pass(too_many_communicators);
+    return plain(call.comm);
   } catch (const std::exception& e) {
     return runtime.raise(call.comm, e.what());
   }
@@ -170,7 +172,7 @@ int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, cons
       return now(call.comm, request);
     }
     Line* const idle = line.if_idle();
-    const std::string label = runtime.label();
+    const std::string label = runtime.label_of(call, group);
     if (idle != nullptr && is_known_plain(runtime, *idle, call, label)) return now(idle->mpi(), request);
     PlainCall plain = [start = keep(call)](MPI_Comm comm) { return to_the_end(start, comm); };
     const auto pending = std::make_shared<const Pending>(Pending{call, std::move(plain), label});
@@ -196,7 +198,8 @@ int make_persistent(Runtime& runtime, const Group& group, Call call, std::shared
     const int code = PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, mine.tag, bell, &mine.request);
     if (code != MPI_SUCCESS) return code;
     PlainCall plain = keep(call);
-    auto made = std::make_unique<Persistent>(Pending{call, std::move(plain), runtime.label()}, mine, std::move(own));
+    auto made = std::make_unique<Persistent>(Pending{call, std::move(plain), runtime.label_of(call, group)}, mine,
+                                             std::move(own));
     *request = mine.request;
     const std::lock_guard lock(persistent_mutex);
     persistents.emplace_back(*request, std::move(made));

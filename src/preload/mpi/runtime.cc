@@ -51,6 +51,17 @@ bool was_spawned() {
   return parent != MPI_COMM_NULL;
 }
 
+Situation situation_of(Collective collective, const Shape& shape, std::string_view communicator, int ranks,
+                       std::string_view label) {
+  return {.collective = collective,
+          .dtype = shape.dtype,
+          .op = shape.op,
+          .bytes = shape.bytes,
+          .communicator = communicator,
+          .ranks = ranks,
+          .label = label};
+}
+
 }  // namespace
 
 Runtime* Runtime::active_ = nullptr;
@@ -212,32 +223,39 @@ void Runtime::renew_errors(MPI_Comm comm) {
 
 const Rule* Runtime::rule_for(Collective collective, const Shape& shape, std::string_view communicator, int ranks,
                               std::string_view label) {
-  const Situation situation{.collective = collective,
-                            .dtype = shape.dtype,
-                            .op = shape.op,
-                            .bytes = shape.bytes,
-                            .communicator = communicator,
-                            .ranks = ranks,
-                            .label = label};
-  return preload::rule_for(situation, policy_, config_, "MPI", tally_of_process());
+  return preload::rule_for(situation_of(collective, shape, communicator, ranks, label), policy_, config_, "MPI",
+                           tally_of_process());
 }
 
 bool Runtime::may_serve(const Call& call, const Group& group) {
   if (call.irregular) return true;
   const std::optional<Shape> shape = shape_of(call, group.rank(), group.size());
-  if (!shape) tally_of_process().pass("operations, or types of elements, that are not served");
+  if (!shape && bytes_at_a_glance(call) != 0)
+    tally_of_process().pass("operations, or types of elements, that are not served");
   if (!shape) return false;
-  return policy_.asks_for_names() || policy_.asks_for_labels() ||
+  return policy_.asks_for_names() || depends_on_label(call.collective, *shape, "", group.size()) ||
          rule_for(call.collective, *shape, "", group.size(), "") != nullptr;
 }
 
-std::string Runtime::label() const {
+std::string Runtime::label_of(const Call& call, const Group& group) const {
   if (!policy_.asks_for_labels()) return {};
+  if (!call.irregular && !policy_.asks_for_names()) {
+    const std::optional<Shape> shape = shape_of(call, group.rank(), group.size());
+    if (!shape || !depends_on_label(call.collective, *shape, "", group.size())) return {};
+  }
   return label_of_thread().empty() ? caller() : label_of_thread();
 }
 
-const Rule* Runtime::agreed(const Rule* mine, Communicator& comm) {
-  if (!policy_.asks_for_labels()) return mine;
+bool Runtime::depends_on_label(Collective collective, const Shape& shape, std::string_view communicator,
+                               int ranks) const {
+  return policy_.asks_for_labels() &&
+         policy_.depends_on_label(situation_of(collective, shape, communicator, ranks, ""));
+}
+
+const Rule* Runtime::common_rule_for(Collective collective, const Shape& shape, Line& line, std::string_view label) {
+  Communicator& comm = line.comm();
+  const Rule* const mine = rule_for(collective, shape, line.name(), comm.size(), label);
+  if (!depends_on_label(collective, shape, line.name(), comm.size())) return mine;
   const std::ptrdiff_t which = mine == nullptr ? -1 : mine - policy_.rules.data();
   const auto all = allgather_value(comm.transport(), static_cast<std::int64_t>(which));
   if (std::all_of(all.begin(), all.end(), [which](std::int64_t other) { return other == which; })) return mine;

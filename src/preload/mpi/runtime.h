@@ -54,12 +54,15 @@ class Runtime {
                        std::string_view label);
   /// What can be told without asking the other ranks: false if the call is certainly left to MPI.
   bool may_serve(const Call& call, const Group& group);
-  /// Of the call that is being made, for rules; empty where no rule looks at it: what laconic_label() said, else who
-  /// makes it, see caller.h.
-  [[nodiscard]] std::string label() const;
-  /// Labels are each rank's own. Where rules ask for them, all ranks tell which rule theirs leads to (null: none):
-  /// `mine` if all name the same, else null, and counted. Collective then.
-  const Rule* agreed(const Rule* mine, Communicator& comm);
+  /// Of the call that is being made, for rules; empty where none looks at it: what laconic_label() said, else who makes
+  /// it, see caller.h.
+  [[nodiscard]] std::string label_of(const Call& call, const Group& group) const;
+  /// Whether the rule for such a call depends on its label, which is each rank's own. The same on all ranks.
+  [[nodiscard]] bool depends_on_label(Collective collective, const Shape& shape, std::string_view communicator,
+                                      int ranks) const;
+  /// As rule_for(), for all ranks of the line: where it depends on labels, they tell each other which rule theirs leads
+  /// to, and the call is MPI's, and counted, if that is not the same. Collective then.
+  const Rule* common_rule_for(Collective collective, const Shape& shape, Line& line, std::string_view label);
 
   /// As MPI reports errors: calls the communicator's error handler with a code that says `what`; returns the code.
   int raise(MPI_Comm comm, const std::string& what) const;

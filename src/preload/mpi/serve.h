@@ -33,12 +33,13 @@ inline Group* group_for(const Call& call) {
 
 /// The same for one that goes on in the background. `begun`: it waits for nobody, so what it needs must be there.
 inline Group* group_for_later(const Call& call, bool begun) {
+  Group* const group = group_for(call);
+  if (group == nullptr) return nullptr;
   if (!Runtime::get()->has_threads()) {
     pass(call, "non-blocking calls where MPI lets one thread in only");
     return nullptr;
   }
-  Group* const group = group_for(call);
-  if (group == nullptr || !begun || group->is_accompanied()) return group;
+  if (!begun || group->is_accompanied()) return group;
   pass(call, "non-blocking calls over communicators of MPI_Comm_idup or sessions, or too many");
   return nullptr;
 }

@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <fstream>
-#include <sstream>
 #include <string>
-#include <string_view>
+#include <system_error>
 
 #include "preload/mpi/datatypes.h"
 
@@ -45,26 +45,25 @@ bool populates(std::uintptr_t first, std::size_t bytes) {
 #endif
 }
 
-/// Whether a shared mapping of this path changes a file.
-bool is_file(std::string_view path) {
-  for (const std::string_view memory : {"/dev/shm/", "/dev/zero", "/SYSV", "/memfd:", "/anon_hugepage"})
-    if (path.starts_with(memory)) return false;
-  return !path.empty();
+/// A line of /proc/self/maps, "first-end perms ...": what it says may be written. Otherwise nothing: {0, 0}.
+Reach writable_part(const std::string& line) {
+  Reach part{0, 0};
+  const char* const last = line.data() + line.size();
+  const auto [dash, no_first] = std::from_chars(line.data(), last, part.first, 16);
+  if (no_first != std::errc{} || dash == last) return {0, 0};
+  const auto [blank, no_end] = std::from_chars(dash + 1, last, part.end, 16);
+  const bool writable = no_end == std::errc{} && last - blank > 2 && blank[2] == 'w';
+  return writable ? part : Reach{0, 0};
 }
 
-/// Whether mappings that may be written, and are no file's, cover it: lines of /proc/self/maps are
-/// "first-end perms offset device inode [path]", in ascending order.
+/// Whether mappings that may be written cover it; they come in ascending order.
 bool is_covered(Reach reach) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; reach.first < reach.end && std::getline(maps, line);) {
-    std::istringstream words(line);
-    std::uintptr_t first = 0, end = 0;
-    std::string permissions, offset, device, inode, path;
-    char dash = 0;
-    words >> std::hex >> first >> dash >> end >> permissions >> offset >> device >> inode >> path;
-    if (end <= reach.first) continue;
-    if (first > reach.first || permissions[1] != 'w' || (permissions[3] == 's' && is_file(path))) return false;
-    reach.first = end;
+    const Reach part = writable_part(line);
+    if (part.end <= reach.first) continue;
+    if (part.first > reach.first) return false;
+    reach.first = part.end;
   }
   return reach.first >= reach.end;
 }
