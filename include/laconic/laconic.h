@@ -149,7 +149,9 @@ typedef struct laconic_stats {
   double compute_seconds;
   double other_seconds;
   double operand_bound; /* absolute; of the last call; 0: lossless */
-  double result_bound;  /* absolute, for certain; of the last call; 0: exact, rounded once */
+  /* Absolute, for certain; of the last call. 0: exact, rounded once. Infinite: nothing is, as of a floating-point sum
+   * that the plain library made of data that nobody had looked at. */
+  double result_bound;
   /* If the last call was verified: the largest absolute error of its result on any rank, and how many elements all
    * ranks compared; else NaN and 0. What verifying sends is counted nowhere. */
   double achieved_error;

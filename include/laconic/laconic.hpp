@@ -170,8 +170,9 @@ class Comm {
 
   template <Element T>
   void allreduce(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, Op op) {
-    require(send.size() == recv.size(), "allreduce: send and recv differ in size");
-    check(laconic_allreduce(send.data(), recv.data(), recv.size(), dtype_of<T>(), raw_op(op), raw_.get(), nullptr));
+    const Fit fit(send.size() == recv.size(), "allreduce: send and recv differ in size");
+    fit.check(laconic_allreduce(fit.data(send), recv.data(), fit.count(recv.size()), dtype_of<T>(), raw_op(op),
+                                raw_.get(), nullptr));
   }
   template <Element T>
   void allreduce(std::type_identity_t<std::span<T>> in_place, Op op) {
@@ -182,34 +183,39 @@ class Comm {
   /// recv is looked at on the root only, where it is of send's size.
   template <Element T>
   void reduce(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, Op op, int root) {
-    require(rank() != root || send.size() == recv.size(), "reduce: send and recv differ in size");
-    check(laconic_reduce(send.data(), recv.data(), send.size(), dtype_of<T>(), raw_op(op), root, raw_.get(), nullptr));
+    const Fit fit(rank() != root || send.size() == recv.size(), "reduce: send and recv differ in size");
+    fit.check(laconic_reduce(fit.data(send), recv.data(), fit.count(send.size()), dtype_of<T>(), raw_op(op), root,
+                             raw_.get(), nullptr));
   }
 
   template <Element T>
   void scan(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, Op op) {
-    require(send.size() == recv.size(), "scan: send and recv differ in size");
-    check(laconic_scan(send.data(), recv.data(), recv.size(), dtype_of<T>(), raw_op(op), raw_.get(), nullptr));
+    const Fit fit(send.size() == recv.size(), "scan: send and recv differ in size");
+    fit.check(laconic_scan(fit.data(send), recv.data(), fit.count(recv.size()), dtype_of<T>(), raw_op(op), raw_.get(),
+                           nullptr));
   }
   template <Element T>
   void exscan(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, Op op) {
-    require(send.size() == recv.size(), "exscan: send and recv differ in size");
-    check(laconic_exscan(send.data(), recv.data(), recv.size(), dtype_of<T>(), raw_op(op), raw_.get(), nullptr));
+    const Fit fit(send.size() == recv.size(), "exscan: send and recv differ in size");
+    fit.check(laconic_exscan(fit.data(send), recv.data(), fit.count(recv.size()), dtype_of<T>(), raw_op(op), raw_.get(),
+                             nullptr));
   }
 
   /// send.size() == recv.size() * size().
   template <Element T>
   void reduce_scatter(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, Op op) {
-    require(send.size() == recv.size() * static_cast<std::size_t>(size()), "reduce_scatter: send is not size() recvs");
-    check(laconic_reduce_scatter_block(send.data(), recv.data(), recv.size(), dtype_of<T>(), raw_op(op), raw_.get(),
-                                       nullptr));
+    const Fit fit(send.size() == recv.size() * static_cast<std::size_t>(size()),
+                  "reduce_scatter: send is not size() recvs");
+    fit.check(laconic_reduce_scatter_block(fit.data(send), recv.data(), fit.count(recv.size()), dtype_of<T>(),
+                                           raw_op(op), raw_.get(), nullptr));
   }
 
   /// recv.size() == send.size() * size().
   template <Element T>
   void allgather(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv) {
-    require(recv.size() == send.size() * static_cast<std::size_t>(size()), "allgather: recv is not size() sends");
-    check(laconic_allgather(send.data(), send.size(), recv.data(), dtype_of<T>(), raw_.get(), nullptr));
+    const Fit fit(recv.size() == send.size() * static_cast<std::size_t>(size()), "allgather: recv is not size() sends");
+    fit.check(
+        laconic_allgather(fit.data(send), fit.count(send.size()), recv.data(), dtype_of<T>(), raw_.get(), nullptr));
   }
 
   template <Element T>
@@ -267,17 +273,19 @@ class Comm {
   template <Element T>
   void alltoall(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv) {
     const auto n = static_cast<std::size_t>(size());
-    require(recv.size() == send.size() && send.size() % n == 0, "alltoall: send and recv are not size() blocks each");
-    check(laconic_alltoall(send.data(), recv.data(), recv.size() / n, dtype_of<T>(), raw_.get(), nullptr));
+    const Fit fit(recv.size() == send.size() && send.size() % n == 0,
+                  "alltoall: send and recv are not size() blocks each");
+    fit.check(
+        laconic_alltoall(fit.data(send), recv.data(), fit.count(recv.size() / n), dtype_of<T>(), raw_.get(), nullptr));
   }
 
   template <Element T>
   Request iallreduce(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, Op op) {
-    require(send.size() == recv.size(), "iallreduce: send and recv differ in size");
+    const Fit fit(send.size() == recv.size(), "iallreduce: send and recv differ in size");
     laconic_request* r = nullptr;
-    check(
-        laconic_iallreduce(send.data(), recv.data(), recv.size(), dtype_of<T>(), raw_op(op), raw_.get(), nullptr, &r));
-    return Request(r);
+    check(laconic_iallreduce(fit.data(send), recv.data(), fit.count(recv.size()), dtype_of<T>(), raw_op(op), raw_.get(),
+                             nullptr, &r));
+    return fit.begun(Request(r));
   }
   template <Element T>
   Request ibcast(std::type_identity_t<std::span<T>> data, int root) {
@@ -287,10 +295,12 @@ class Comm {
   }
   template <Element T>
   Request iallgather(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv) {
-    require(recv.size() == send.size() * static_cast<std::size_t>(size()), "iallgather: recv is not size() sends");
+    const Fit fit(recv.size() == send.size() * static_cast<std::size_t>(size()),
+                  "iallgather: recv is not size() sends");
     laconic_request* r = nullptr;
-    check(laconic_iallgather(send.data(), send.size(), recv.data(), dtype_of<T>(), raw_.get(), nullptr, &r));
-    return Request(r);
+    check(laconic_iallgather(fit.data(send), fit.count(send.size()), recv.data(), dtype_of<T>(), raw_.get(), nullptr,
+                             &r));
+    return fit.begun(Request(r));
   }
 
   template <Element T>
@@ -331,10 +341,33 @@ class Comm {
     void operator()(laconic_comm* c) const { laconic_comm_free(c); }
   };
   static laconic_op raw_op(Op op) { return static_cast<laconic_op>(op); }
-  // A size that is wrong on every rank alike; where ranks differ, the library tells all of them.
-  static void require(bool holds, const char* text) {
-    if (!holds) throw Error(LACONIC_INVALID_ARGUMENT, text);
-  }
+  // Whether the sizes of this rank's arrays fit, which the C interface does not know. If not, it gets an array that is
+  // not there, and so tells all ranks; and what is wrong is thrown here.
+  class Fit {
+   public:
+    Fit(bool fits, const char* otherwise) : fits_(fits), otherwise_(otherwise) {}
+    template <class T>
+    [[nodiscard]] const T* data(std::span<const T> send) const {
+      return fits_ ? send.data() : nullptr;
+    }
+    [[nodiscard]] std::size_t count(std::size_t n) const { return fits_ || n != 0 ? n : 1; }
+    void check(int code) const {
+      if (!fits_) throw Error(LACONIC_INVALID_ARGUMENT, otherwise_);
+      public_v1::check(code);
+    }
+    // A call that was begun: where it cannot be, not before it has ended on this rank.
+    [[nodiscard]] Request begun(Request request) const {
+      if (fits_) return request;
+      {
+        const Request ending(std::move(request));
+      }
+      throw Error(LACONIC_INVALID_ARGUMENT, otherwise_);
+    }
+
+   private:
+    bool fits_;
+    const char* otherwise_;
+  };
 
   // Whether parts lie within their array, whose size the C interface does not know. What does not fit has no counts
   // there, so that the call fails on all ranks.

@@ -4,6 +4,12 @@
 #include <dlfcn.h>
 #include <laconic/laconic_mpi.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
 #include "api/handle.h"
 
 namespace laconic::api {
@@ -30,6 +36,32 @@ void require_usable(MPI_Comm mpi) {
   require(between_groups == 0, "mpi is an intercommunicator: collectives are offered within one group of ranks only");
 }
 
+/// What this rank's environment says. A mistake there is told to all ranks, who would otherwise wait for this one.
+struct Environment {
+  Options defaults;
+  double timeout = 0;
+  std::optional<Error> mistake;
+
+  Environment() {
+    try {
+      defaults = options_from_environment();
+      timeout = default_timeout();
+    } catch (const Error& e) {
+      mistake = e;
+    }
+  }
+  /// Collective. Throws on every rank if one has made a mistake.
+  void agree(Transport& transport) const {
+    const auto sound = allgather_value(transport, std::uint64_t{mistake ? 0U : 1U});
+    if (mistake) throw Error(*mistake);
+    const auto who = std::find(sound.begin(), sound.end(), 0);
+    if (who == sound.end()) return;
+    throw Error(Code::invalid_argument,
+                "rank " + std::to_string(who - sound.begin()) +
+                    " has a mistake in its environment and makes no communicator; it says which");
+  }
+};
+
 }  // namespace
 }  // namespace laconic::api
 
@@ -38,7 +70,9 @@ extern "C" int laconic_comm_from_mpi(MPI_Comm mpi, laconic_comm** comm) {
   *comm = nullptr;
   return laconic::api::guarded([&] {
     laconic::api::require_usable(mpi);
-    const laconic::Options defaults = laconic::api::options_from_environment();
-    *comm = new laconic_comm(laconic::make_mpi_transport(mpi), defaults);
+    const laconic::api::Environment mine;
+    auto transport = laconic::make_mpi_transport(mpi, mine.timeout);
+    mine.agree(*transport);
+    *comm = new laconic_comm(std::move(transport), mine.defaults);
   });
 }

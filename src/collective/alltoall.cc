@@ -56,16 +56,24 @@ void require_matching(const std::vector<std::uint64_t>& rows, std::size_t n) {
   }
 }
 
-/// `send`, or a copy where it lies in the place of the result: MPI has it either way, but alike on all ranks.
+/// `send`, or a copy where it lies in the place of the result, of its parts one after the other: MPI has it either way,
+/// but alike on all ranks.
 class Aside {
  public:
-  Aside(ConstArray send, ConstArray recv, Memory& memory) : send_(send) {
+  Aside(const std::vector<ConstArray>& parts, ConstArray send, ConstArray recv, Memory& memory) : send_(send) {
     if (send.data != recv.data) return;
-    copy_ = memory.array_room(send.bytes());
-    memory.copy(copy_.get(), send.data, send.bytes());
+    send_.count = 0;
+    for (const ConstArray& part : parts) send_.count += part.count;
+    copy_ = memory.array_room(send_.bytes());
     send_.data = copy_.get();
+    std::size_t at = 0;
+    for (const ConstArray& part : parts) {
+      if (part.count != 0) memory.copy(copy_.get() + at, part.data, part.bytes());
+      at += part.bytes();
+    }
   }
   [[nodiscard]] ConstArray get() const { return send_; }
+  [[nodiscard]] bool is_copy() const { return copy_ != nullptr; }
 
  private:
   ConstArray send_;
@@ -79,7 +87,7 @@ class Aside {
 const Report& alltoall(const ConstArray& send, const MutArray& recv, Communicator& comm, const Options& options) {
   const auto n = static_cast<std::size_t>(comm.size());
   const auto plainly = [&](PlainCollectives& library) {
-    library.alltoall(Aside(send, recv, comm.memory()).get(), {true, {}}, recv, {true, {}});
+    library.alltoall(Aside({send}, send, recv, comm.memory()).get(), {true, {}}, recv, {true, {}});
   };
   const bool sound = send.count == recv.count && send.count % n == 0 && are_sound(send, recv, recv.data);
   const CallShape shape{Collective::alltoall, send.dtype, Op::none, send.bytes()};
@@ -136,13 +144,14 @@ const Report& alltoallv(const ConstArray& send, const Parts& out, const MutArray
   call.check_apart(send.data == recv.data ? std::vector<ConstArray>{} : parts, places);
   call.proposal().in_place = send.data == recv.data;
   const auto plainly = [&](PlainCollectives& library) {
-    library.alltoall(Aside(send, recv, comm.memory()).get(), {false, send_counts, out.displs}, recv,
-                     {false, recv_counts, in.displs});
+    const Aside sent(parts, send, recv, comm.memory());
+    const auto displs = sent.is_copy() ? std::span<const std::size_t>{} : out.displs;
+    library.alltoall(sent.get(), {false, send_counts, displs}, recv, {false, recv_counts, in.displs});
   };
   PlainWay plain(call, comm, {.bytes = send.bytes(), .known = false, .extent = std::max(send.count, recv.count)},
                  plainly);
-  call.scan_operand(send);
-  plain.propose(send);
+  call.scan_operand(parts);
+  plain.propose(out.displs.empty() ? send : longest_of(parts, {nullptr, 0, send.dtype}));
   const Agreement agreed = call.agree(CountRule::any);
 
   Counts row(send_counts.begin(), send_counts.end());

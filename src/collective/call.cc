@@ -216,11 +216,16 @@ void Call::check_apart(const std::vector<ConstArray>& sent, const std::vector<Mu
   });
 }
 
-void Call::scan_operand(ConstArray operand) {
-  if (options_.bound.kind == BoundKind::lossless || !is_float(operand.dtype)) return;
+void Call::scan_operand(ConstArray operand) { scan_operand(std::vector{operand}); }
+
+void Call::scan_operand(const std::vector<ConstArray>& parts) {
+  if (options_.bound.kind == BoundKind::lossless || !is_float(proposal_.dtype)) return;
   check([&] {
     const Timed clock(report_.stats.compute_seconds);
-    proposal_.range = comm_.memory().scan(operand);
+    Range range;
+    for (const ConstArray& part : parts)
+      if (part.count != 0) range = merge(range, comm_.memory().scan(part));
+    proposal_.range = range;
   });
 }
 

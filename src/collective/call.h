@@ -54,6 +54,8 @@ class Call {
 
   /// Looks through the operand, if its range is needed.
   void scan_operand(ConstArray operand);
+  /// The same where it is several arrays: what lies between them is nobody's business.
+  void scan_operand(const std::vector<ConstArray>& parts);
 
   /// The exchange. See metadata.h.
   Agreement agree(CountRule rule);

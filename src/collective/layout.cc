@@ -70,6 +70,12 @@ MutArray slice_of(MutArray array, std::size_t first, std::size_t count) {
   return {static_cast<std::uint8_t*>(array.data) + first * size_of(array.dtype), count, array.dtype};
 }
 
+ConstArray longest_of(const std::vector<ConstArray>& parts, ConstArray none) {
+  const auto longest = std::max_element(parts.begin(), parts.end(),
+                                        [](const ConstArray& a, const ConstArray& b) { return a.count < b.count; });
+  return longest == parts.end() ? none : *longest;
+}
+
 bool overlap(const std::vector<ConstArray>& a, const std::vector<ConstArray>& b) {
   const auto in_a = extents_of(a);
   const auto in_b = extents_of(b);

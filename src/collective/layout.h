@@ -59,6 +59,9 @@ std::vector<std::size_t> even_shares(std::size_t count, int blocks);
 ConstArray slice_of(ConstArray array, std::size_t first, std::size_t count);
 MutArray slice_of(MutArray array, std::size_t first, std::size_t count);
 
+/// The one with most elements; `none` where there is no part.
+ConstArray longest_of(const std::vector<ConstArray>& parts, ConstArray none);
+
 /// True when they share memory.
 inline bool overlap(const ConstArray& a, const ConstArray& b) {
   const auto* pa = static_cast<const std::uint8_t*>(a.data);

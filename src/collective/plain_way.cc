@@ -4,6 +4,7 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <sstream>
 
@@ -50,6 +51,13 @@ void log_choice(const Workload& w, const Estimates& e, bool plainly) {
   log(LogLevel::debug, text.str());
 }
 
+/// What is certain of the library's own result where nobody has looked at the data: sums of floats are rounded on the
+/// way, and may leave the type.
+double promised_unasked(const CallShape& shape) {
+  const bool exact = !is_float(shape.dtype) || shape.op == Op::none || is_extreme(shape.op);
+  return exact ? 0 : std::numeric_limits<double>::infinity();
+}
+
 /// Whether the library has it.
 bool is_there(const CallShape& shape, PlainCollectives* library) {
   if (library == nullptr) return false;
@@ -79,7 +87,7 @@ void close_shortcut(Shortcuts::Entry& known, const CallShape& shape, const doubl
     if (known.history != nullptr) known.history->plain.note(*seconds);
   }
   ++known.calls;
-  comm.record_plain(shape.bytes, known.seconds, known.history != nullptr ? known.history->result_bound : 0);
+  comm.record_plain(shape.bytes, known.seconds, promised_unasked(shape));
 }
 
 bool is_sound_whole(const ConstArray& whole, const ConstArray& own, const Communicator& comm) {
@@ -132,7 +140,7 @@ const Report* PlainWay::at_once() {
   if (const auto& refused = call_.proposal().refused) {
     throw refusal(call_.proposal().collective, comm_.rank(), *refused);
   }
-  if (mode_ == Mode::automatic) call_.report().result_bound = history_->result_bound;
+  call_.report().result_bound = promised_unasked(shape());
   if (comm_.plain()->most_elements() >= Shortcuts::most_bytes) {
     const Options* const defaults = call_.options() == comm_.defaults() ? &comm_.defaults() : nullptr;
     comm_.routing().shortcuts().learn(shape(), call_.options(), defaults, history_);
@@ -229,6 +237,7 @@ const Report* PlainWay::if_cheaper(const Agreement& agreed) {
   if (agreed.far || (!plain_.known && !learn_size(agreed))) return nullptr;
   if (mode_ == Mode::plain) {
     comm_.routing().plain_wanted_by_all(call_.proposal().collective) = true;
+    call_.report().result_bound = promised_unasked(shape());
     return &run();
   }
   if (repeats_) {
@@ -248,7 +257,6 @@ const Report* PlainWay::if_cheaper(const Agreement& agreed) {
   e.plain_measured = agreed.plain_seconds;
   e.compressed_measured = agreed.compressed_cost * e.compressed_model;
   if (history_ != nullptr) {
-    history_->result_bound = call_.report().result_bound;
     const double own = call_.proposal().range.width();
     history_->widening = own > 0 && std::isfinite(own) ? agreed.range.width() / own : 1;
   }

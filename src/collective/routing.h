@@ -78,11 +78,10 @@ class Trials {
 /// What happened to calls of one kind.
 class History {
  public:
-  Measured plain;           ///< this rank's own; seconds
-  Measured compressed;      ///< the same as a multiple of what the model had for that data: other data may be next
-  Measured ring, direct;    ///< seconds of those by one of these schedules, of data like the last
-  double result_bound = 0;  ///< of the last agreement
-  double widening = 1;      ///< all operands' range, as a multiple of this rank's, in the last agreement
+  Measured plain;         ///< this rank's own; seconds
+  Measured compressed;    ///< the same as a multiple of what the model had for that data: other data may be next
+  Measured ring, direct;  ///< seconds of those by one of these schedules, of data like the last
+  double widening = 1;    ///< all operands' range, as a multiple of this rank's, in the last agreement
 
   /// Whether this call goes plainly without being agreed on. The same on all ranks, and counted.
   bool at_once();

@@ -19,13 +19,15 @@ const Report& scatter_parts(const ConstArray& send, const Parts& parts, const Mu
   Call call(Collective::scatter, comm, options);
   const auto me = static_cast<std::size_t>(comm.rank());
   const bool at_root = comm.rank() == root;
+  std::vector<ConstArray> sent;  // by the root
   if (at_root) {
     call.check_parts(parts, send.count, recv.count);
     call.check_arrays(send, recv, send.data);
     if (!call.proposal().refused) {
-      auto sent = split(send, counts, parts.displs);
-      if (sent[me].data == recv.data) sent.erase(sent.begin() + comm.rank());
-      call.check_apart(sent, {recv});
+      sent = split(send, counts, parts.displs);
+      auto others = sent;
+      if (sent[me].data == recv.data) others.erase(others.begin() + comm.rank());
+      call.check_apart(others, {recv});
     }
     call.proposal().layout = digest({counts.begin(), counts.end()});
   } else {
@@ -40,8 +42,10 @@ const Report& scatter_parts(const ConstArray& send, const Parts& parts, const Mu
                  {.bytes = total * size_of(recv.dtype), .elements = total, .known = parts.equal, .extent = send.count},
                  plainly);
   if (const Report* done = plain.at_once()) return *done;
-  if (at_root) call.scan_operand(send);
-  plain.propose(at_root ? send : ConstArray{nullptr, 0, recv.dtype});
+  call.scan_operand(sent);
+  const bool gaps = !parts.displs.empty();
+  const ConstArray none{nullptr, 0, recv.dtype};
+  plain.propose(gaps ? longest_of(sent, none) : at_root ? send : none);
   const Agreement agreed = call.agree(CountRule::shares);
   agree_on_shares(comm, agreed, Collective::scatter, root, counts, call.report());
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <laconic/laconic.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -173,6 +174,24 @@ TEST_F(ApiArguments, MessagesThatNoMemoryHolds) {
     expect_refused(laconic_recv(r, 10, f32, 0, 0, nullptr, raw, nullptr), "send has ");
     expect_refused(laconic_recv(r, SIZE_MAX, f32, 0, 0, nullptr, raw, nullptr), "recv has ");
   }
+  expect_works();
+}
+
+/// In C++, where arrays have sizes: one rank's that do not fit are an error on all.
+TEST_F(ApiArguments, SizesThatDoNotFitOnOneRank) {
+  using laconic::Op;
+  const std::span<const float> out(x.data(), 12);
+  const std::size_t wrong = comm.rank() == 0 ? 11 : 12;
+  const std::span<float> in(y.data(), wrong), none(y.data(), comm.rank() == 0 ? 0 : 12);
+  const std::span<const float> all(x.data(), 12 * n), empty(x.data(), comm.rank() == 0 ? 0 : 12);
+  EXPECT_THROW(comm.allreduce<float>(out, in, Op::sum), laconic::Error);
+  EXPECT_THROW(comm.reduce<float>(out, in, Op::sum, 0), laconic::Error);
+  EXPECT_THROW(comm.scan<float>(out, in, Op::sum), laconic::Error);
+  EXPECT_THROW(comm.exscan<float>(out, in, Op::sum), laconic::Error);
+  EXPECT_THROW(comm.reduce_scatter<float>(all, in, Op::sum), laconic::Error);
+  EXPECT_THROW(comm.allgather<float>(empty, std::span(y.data(), 12 * n)), laconic::Error);
+  EXPECT_THROW(comm.alltoall<float>(all, std::span(y.data(), comm.rank() == 0 ? 0 : 12 * n)), laconic::Error);
+  EXPECT_THROW(comm.allreduce<float>(out, none, Op::sum), laconic::Error);
   expect_works();
 }
 

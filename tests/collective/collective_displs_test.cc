@@ -146,6 +146,37 @@ TEST(Displacements, AlltoallvInPlace) {
   });
 }
 
+/// Values in the gaps of what is sent, which nobody gets, must not widen the range that a relative bound refers to.
+TEST(Displacements, GapsThatAreSentToNobodyAreNotLookedAt) {
+  constexpr std::size_t count = 3000;
+  const Options o = with("1e-3rel", 2048);
+  run_ranks(
+      3,
+      [&](Transport& t) {
+        Communicator comm(t);
+        const auto me = static_cast<std::size_t>(t.rank());
+        const Places p = placed::reversed({count, count, count});
+        const auto field_of = [&](std::size_t r) {
+          auto x = make<float>("smooth", p.extent, static_cast<int>(r));
+          std::vector<bool> sent(x.size());
+          for (const std::size_t first : p.displs) std::fill_n(sent.begin() + static_cast<long>(first), count, true);
+          for (std::size_t i = 0; i < x.size(); ++i) x[i] = sent[i] ? x[i] : 1e6F;
+          return x;
+        };
+        std::vector<float> got(3 * count);
+        const std::vector<std::size_t> counts(3, count);
+        const auto x = field_of(me);
+        const std::vector<float> root = field_of(0);
+        scatter(view(root), p.parts(), slice_of(view(got), 0, count), 0, comm, o);
+        expect_within({got.begin(), got.begin() + count}, placed::part(root, p, me), 4e-3);
+        alltoallv(view(x), p.parts(), view(got), {.counts = counts, .displs = {}}, comm, o);
+        for (std::size_t r = 0; r < 3; ++r)
+          expect_within({got.begin() + static_cast<long>(r * count), got.begin() + static_cast<long>((r + 1) * count)},
+                        placed::part(field_of(r), p, me), 4e-3);
+      },
+      20);
+}
+
 /// On every rank of two: the error of `call`, which must be of this kind and have these words.
 template <typename Call>
 void expect_refused(Code code, const char* words, Call call) {

@@ -387,6 +387,38 @@ TEST_F(PlainMpi, ExactSumsStayExact) {
   }
 }
 
+TEST_F(PlainMpi, NothingIsPromisedOfSumsThatNobodyLookedAt) {
+  if (n == 1) GTEST_SKIP() << "one rank adds nothing";
+  std::vector<float> x(1000, 0.5F), got(1000);
+  const std::vector<int> numbers(1000, 1);
+  std::vector<int> counted(1000);
+  for (const Mode mode : {Mode::plain, Mode::automatic}) {
+    std::size_t plain = 0;
+    for (int i = 0; i < 30; ++i) {
+      const Report report = allreduce(view(std::as_const(x)), view(got), Op::sum, comm, with("1e-3", mode));
+      // Where the ranks agreed, its roundings were held against the bound.
+      EXPECT_TRUE(std::isinf(report.result_bound) ? report.route == Route::plain : mode == Mode::automatic);
+      EXPECT_TRUE(std::isinf(report.result_bound) || report.result_bound == 1e-3);
+      plain += report.route == Route::plain ? 1 : 0;
+    }
+    EXPECT_TRUE(mode == Mode::automatic || plain == 30);
+    EXPECT_EQ(allreduce(view(numbers), view(counted), Op::sum, comm, with("1e-3", mode)).result_bound, 0);
+  }
+}
+
+/// Of uneven parts, long enough for every way of the library.
+TEST_F(PlainMpi, ReduceScatterInPlace) {
+  std::vector<std::size_t> counts(n, 0);
+  counts.back() = 40000;
+  counts[n / 2] += 70001;
+  const std::size_t total = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  auto x = operand(total, me);
+  reduce_scatter(view(std::as_const(x)), slice_of(view(x), 0, counts[me]), counts, Op::sum, comm, plainly);
+  const auto first = before(counts);
+  const auto whole = sum(total);
+  EXPECT_TRUE(std::equal(x.begin(), x.begin() + static_cast<long>(counts[me]), whole.begin() + first));
+}
+
 TEST_F(PlainMpi, AnotherModeIsAnErrorOnEveryRank) {
   if (n == 1) GTEST_SKIP() << "one rank agrees with itself";
   std::vector<float> x(100, 1.0F);

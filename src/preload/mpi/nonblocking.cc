@@ -1,6 +1,8 @@
 // MPI_Iallreduce and the other non-blocking collectives; the persistent ones; and what starts and frees those.
 #include <mpi.h>
 
+#include <string>
+
 #include "preload/mpi/next.h"
 #include "preload/mpi/serve.h"
 
@@ -16,6 +18,19 @@ using laconic::preload::plain_call;
 using laconic::preload::plain_call_kept;
 using laconic::preload::Runtime;
 using laconic::preload::worth_a_look;
+
+namespace {
+
+/// MPI's own function for a persistent collective. This library offers those of MPI 4 under Open MPI 4 too, which has
+/// them by other names only; programs that look whether they are there find them.
+template <typename Function>
+Function next_persistent(const std::string& name) {
+  const auto found = laconic::preload::next<Function>(name.c_str());
+  if (found != nullptr || !name.starts_with("MPI_")) return found;
+  return laconic::preload::next<Function>(("MPIX_" + name.substr(4)).c_str());
+}
+
+}  // namespace
 
 // A thread of Laconic's makes the call, unless it is known not to be served.
 // NOLINTBEGIN(bugprone-macro-parentheses): parameter lists and whole calls have none
@@ -35,7 +50,7 @@ using laconic::preload::worth_a_look;
 
 #define LACONIC_PERSISTENT(name, pmpi_blocking, parameters, arguments, call_)                                   \
   extern "C" int name(parameters, MPI_Info info, MPI_Request* request) {                                        \
-    static const auto mpi = laconic::preload::next<decltype(&name)>(#name);                                     \
+    static const auto mpi = next_persistent<decltype(&name)>(#name);                                            \
     Call call = call_;                                                                                          \
     if (mpi == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;                                                   \
     if (!worth_a_look(call) || request == nullptr) return mpi(arguments, info, request);                        \

@@ -109,6 +109,14 @@ class PlainMpi final : public PlainCollectives {
       return;
     }
     const Places places(parts);
+#ifdef MPICH  // which ends the program where long arrays of uneven parts are in place (5.0.2)
+    std::vector<std::uint8_t> copy;
+    if (from == MPI_IN_PLACE && !takes_device_arrays_) {
+      const auto* const first = static_cast<const std::uint8_t*>(send.data);
+      copy.assign(first, first + send.bytes());
+      from = copy.data();
+    }
+#endif
     check("MPI_Reduce_scatter", PMPI_Reduce_scatter(from, recv.data, places.counts.data(), type, operation(op), comm_));
   }
 
