@@ -12,7 +12,8 @@ extern "C" {
 
 /* Collective over `mpi`, which is duplicated and may be freed afterwards. Free the result with laconic_comm_free before
  * MPI_Finalize. On failure *comm is NULL. An intercommunicator is LACONIC_INVALID_ARGUMENT, and so is any before
- * MPI_Init (but for those of MPI sessions) and after MPI_Finalize. */
+ * MPI_Init (but for those of MPI sessions) and after MPI_Finalize; a mistake in one rank's environment is one on every
+ * rank. Waits for the other ranks as MPI does, whatever LACONIC_TIMEOUT says. */
 int laconic_comm_from_mpi(MPI_Comm mpi, laconic_comm** comm);
 
 #ifdef __cplusplus
