@@ -40,37 +40,21 @@ static void fill(void) {
   for (int i = 0; i < COUNT; ++i) x[i] = (float)sin(i * 1e-3);
 }
 
-static void blocking(void) { MPI_Allreduce(MPI_IN_PLACE, x, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
-static void begun(void) {
-  MPI_Request request;
-  MPI_Iallreduce(MPI_IN_PLACE, x, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
-  MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
+/* In the function that has it: who makes the call is its label. */
+#define ADD_UP(later)                                                                       \
+  do {                                                                                      \
+    MPI_Request request = MPI_REQUEST_NULL;                                                 \
+    fill();                                                                                 \
+    if (later)                                                                              \
+      MPI_Iallreduce(MPI_IN_PLACE, x, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request); \
+    else                                                                                    \
+      MPI_Allreduce(MPI_IN_PLACE, x, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);            \
+    MPI_Wait(&request, MPI_STATUS_IGNORE);                                                  \
+  } while (0)
 
-/* Not static: the program exports them, so that they have names. Not the last thing that they do, so that they are
- * there when the call is made. */
-OWN_FUNCTION void exactly_here(int later) {
-  fill();
-  if (later) {
-    MPI_Request request;
-    MPI_Iallreduce(MPI_IN_PLACE, x, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-  } else {
-    MPI_Allreduce(MPI_IN_PLACE, x, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-  }
-  ++calls;
-}
-OWN_FUNCTION void about_there(int later) {
-  fill();
-  if (later) {
-    MPI_Request request;
-    MPI_Iallreduce(MPI_IN_PLACE, x, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-  } else {
-    MPI_Allreduce(MPI_IN_PLACE, x, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-  }
-  ++calls;
-}
+/* Not static: the program exports them, so that they have names. */
+OWN_FUNCTION void exactly_here(int later) { ADD_UP(later); }
+OWN_FUNCTION void about_there(int later) { ADD_UP(later); }
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
@@ -87,8 +71,7 @@ int main(int argc, char** argv) {
     if (laconic_label == NULL) continue;
     for (int who = 0; who < 3; ++who) { /* nobody, one rank, all */
       laconic_label(who == 2 || (who == 1 && rank == 0) ? "exactly so" : "about so");
-      fill();
-      later ? begun() : blocking();
+      ADD_UP(later);
       check("under what they are called", who != 0);
     }
     laconic_label(NULL);
