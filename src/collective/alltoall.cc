@@ -1,6 +1,7 @@
 #include "collective/alltoall.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -60,7 +61,7 @@ void require_matching(const std::vector<std::uint64_t>& rows, std::size_t n) {
 /// but alike on all ranks.
 class Aside {
  public:
-  Aside(const std::vector<ConstArray>& parts, ConstArray send, ConstArray recv, Memory& memory) : send_(send) {
+  Aside(std::span<const ConstArray> parts, ConstArray send, ConstArray recv, Memory& memory) : send_(send) {
     if (send.data != recv.data) return;
     send_.count = 0;
     for (const ConstArray& part : parts) send_.count += part.count;
@@ -87,7 +88,7 @@ class Aside {
 const Report& alltoall(const ConstArray& send, const MutArray& recv, Communicator& comm, const Options& options) {
   const auto n = static_cast<std::size_t>(comm.size());
   const auto plainly = [&](PlainCollectives& library) {
-    library.alltoall(Aside({send}, send, recv, comm.memory()).get(), {true, {}}, recv, {true, {}});
+    library.alltoall(Aside(std::span(&send, 1), send, recv, comm.memory()).get(), {true, {}}, recv, {true, {}});
   };
   const bool sound = send.count == recv.count && send.count % n == 0 && are_sound(send, recv, recv.data);
   const CallShape shape{Collective::alltoall, send.dtype, Op::none, send.bytes()};

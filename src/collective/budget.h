@@ -38,9 +38,8 @@ struct Budget {
 ///   sum      e = E / (k sqrt(n / 3))
 ///   average  e = E sqrt(3 n) / k
 ///
-/// less what the roundings of the values themselves may add (an ulp or two of
-/// the largest magnitude). The route is exact where that leaves nothing, where the bound is lossless, for integers, and
-/// where no grid can hold the sum.
+/// less what the roundings of the values themselves may add (an ulp or two of the largest magnitude). The route is
+/// exact where that leaves nothing, where the bound is lossless, for integers, and where no grid can hold the sum.
 Budget budget_reduction(Op op, DType dtype, const Bound& bound, int ranks, const Range& range);
 
 /// Data that only moves: e = E whatever the scope.

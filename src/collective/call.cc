@@ -216,9 +216,9 @@ void Call::check_apart(const std::vector<ConstArray>& sent, const std::vector<Mu
   });
 }
 
-void Call::scan_operand(ConstArray operand) { scan_operand(std::vector{operand}); }
+void Call::scan_operand(ConstArray operand) { scan_operand(std::span(&operand, 1)); }
 
-void Call::scan_operand(const std::vector<ConstArray>& parts) {
+void Call::scan_operand(std::span<const ConstArray> parts) {
   if (options_.bound.kind == BoundKind::lossless || !is_float(proposal_.dtype)) return;
   check([&] {
     const Timed clock(report_.stats.compute_seconds);

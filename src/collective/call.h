@@ -55,7 +55,7 @@ class Call {
   /// Looks through the operand, if its range is needed.
   void scan_operand(ConstArray operand);
   /// The same where it is several arrays: what lies between them is nobody's business.
-  void scan_operand(const std::vector<ConstArray>& parts);
+  void scan_operand(std::span<const ConstArray> parts);
 
   /// The exchange. See metadata.h.
   Agreement agree(CountRule rule);

@@ -21,6 +21,11 @@ enum class Collective : std::uint8_t {
   recv = 12,
   sendrecv = 13,
 };
+/// Whether it has an operation.
+constexpr bool reduces(Collective c) {
+  return c == Collective::allreduce || c == Collective::reduce_scatter || c == Collective::reduce ||
+         c == Collective::scan || c == Collective::exscan;
+}
 /// "allreduce", ...; "?" for a value that is none.
 const char* name_of(Collective c);
 

@@ -20,8 +20,7 @@ enum class BoundKind : std::uint8_t {
 enum class BoundScope : std::uint8_t {
   result = 0,   ///< each element of the result (default)
   operand = 1,  ///< each operand, as the papers state theirs
-  sigmas =
-      2,  ///< the result's elements but those whose error is beyond Bound::sigmas standard deviations; see budget.h
+  sigmas = 2,   ///< the result's elements, but for errors beyond so many standard deviations; see budget.h
 };
 
 /// Text form, everywhere (environment, command line, API): `1e-3`, `1e-4rel`, `80dB`, `lossless`, `10x`, each

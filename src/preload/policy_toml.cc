@@ -162,11 +162,8 @@ Rule read_rule(const toml::table& table, const std::string& file) {
   } catch (const Error& e) {
     refuse(file, table.source(), e.what());
   }
-  const auto has_op = [](Collective c) {
-    return c == Collective::allreduce || c == Collective::reduce || c == Collective::reduce_scatter;
-  };
   if (!rule.ops.empty() && !rule.collectives.empty() &&
-      std::none_of(rule.collectives.begin(), rule.collectives.end(), has_op))
+      std::none_of(rule.collectives.begin(), rule.collectives.end(), reduces))
     refuse(file, table.source(), "op: none of these collectives has one");
   if (rule.min_bytes > rule.max_bytes) refuse(file, table.source(), "no size is both min_size and max_size");
   if (rule.min_ranks > rule.max_ranks) refuse(file, table.source(), "no communicator has min_ranks and max_ranks");

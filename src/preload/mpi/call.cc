@@ -281,10 +281,6 @@ std::optional<Op> op_for(const Call& call, const TypeInfo& type) {
   return op;
 }
 
-bool reduces(Collective c) {
-  return c == Collective::allreduce || c == Collective::reduce || c == Collective::reduce_scatter;
-}
-
 }  // namespace
 
 std::vector<const Side*> sides_of(const Call& call, int rank) {
