@@ -30,6 +30,10 @@ void set(const char* name, const std::string& value) {
   ::setenv(name, value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): before anything runs
 }
 
+void set_if_unset(const char* name, const std::string& value) {
+  ::setenv(name, value.c_str(), 0);  // NOLINT(concurrency-mt-unsafe)
+}
+
 /// What the ranks will see; mistakes are found here, not in every rank.
 void set_environment(const RunOptions& o, const Session& session, const std::string& library) {
   if (!o.bound.empty()) {
@@ -72,6 +76,9 @@ int run(const RunOptions& o, const Session& session) {
                                            fmt::join(o.command, " ")));
   }
   const std::string library = preload_library(mpi.flavour);
+  // Otherwise every rank would raise its thread level: MPICH wants all ranks to have the same one, and only here is
+  // known what all of them run.
+  if (mpi.flavour != "openmpi" && does_nothing_in_background(o.command)) set_if_unset("LACONIC_NONBLOCKING", "off");
   set_environment(o, session, library);
   const std::vector<std::string> words = with_exports(o, mpi.flavour);
   if (o.dry) {

@@ -61,15 +61,27 @@ std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// What the dynamic loader would load for it, as it says itself.
+/// What the dynamic loader would load for it, as it says itself: names and paths, among other words.
+std::vector<std::string> needs_of(const std::string& path) {
+  std::istringstream words(output_of({"ldd", path}));
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
 MpiOfProgram by_needs(const std::string& path) {
-  std::istringstream lines(output_of({"ldd", path}));
-  for (std::string word; lines >> word;) {
+  for (const std::string& word : needs_of(path)) {
     const std::string file = fs::path(word).filename().string();
     const std::string flavour(preload::flavour_of_library(file));
     if (!flavour.empty()) return {flavour, fmt::format("{} needs {}", path, file)};
   }
   return {};
+}
+
+/// Among all that ends with a zero in a file, as names of functions do.
+bool names_background_collective(const std::string& content) {
+  for (std::size_t at = 0, end = 0; (end = content.find('\0', at)) != std::string::npos; at = end + 1) {
+    if (preload::is_background_collective(std::string_view(content).substr(at, end - at))) return true;
+  }
+  return false;
 }
 
 /// Whether MPI's own functions are among a program's: the name of one that only an MPI library defines, in the table of
@@ -126,6 +138,23 @@ MpiOfProgram mpi_of(const std::vector<std::string>& command) {
     return {flavour, fmt::format("no program in the command names its MPI; '{}' is that MPI's launcher", command[0])};
   if (!unloadable.empty()) throw statically("all libraries are linked into", unloadable);
   return {};
+}
+
+bool does_nothing_in_background(const std::vector<std::string>& command) {
+  bool any = false;
+  for (const std::string& word : command) {
+    const std::string path = executable_of(word);
+    if (path.empty() || by_needs(path).flavour.empty()) continue;
+    any = true;
+    std::vector<std::string> files = needs_of(path);
+    std::erase_if(files, [](const std::string& file) {
+      return file[0] != '/' || fs::path(file).filename().string().starts_with("libmpi");
+    });
+    files.push_back(path);
+    if (std::ranges::any_of(files, [](const std::string& f) { return names_background_collective(content_of(f)); }))
+      return false;
+  }
+  return any;
 }
 
 std::string preload_library(const std::string& flavour) {

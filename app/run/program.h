@@ -18,6 +18,11 @@ struct MpiOfProgram {
 /// statically: nothing can be loaded before it.
 MpiOfProgram mpi_of(const std::vector<std::string>& command);
 
+/// Whether no file that the words name has a collective that does not block among its functions' names: then nothing is
+/// gained by letting MPI have several threads. False where that cannot be told: no program that needs MPI is among the
+/// words (Python, scripts).
+bool does_nothing_in_background(const std::vector<std::string>& command);
+
 /// Whether a word is called as MPIs call their launchers: mpirun, mpiexec, orterun, prterun or prun, or one of these
 /// with an MPI's name behind a dot. Anything else must not be run to find out what it is.
 bool is_launcher(const std::string& word);

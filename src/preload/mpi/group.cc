@@ -10,6 +10,7 @@
 #include "core/config.h"
 #include "core/log.h"
 #include "preload/mpi/runtime.h"
+#include "preload/mpi/uncounted.h"
 
 namespace laconic::preload {
 namespace {
@@ -75,7 +76,7 @@ std::string name_of_rank_0(MPI_Comm comm) {
   char name[MPI_MAX_OBJECT_NAME + 1] = "";
   int length = 0;
   PMPI_Comm_get_name(comm, name, &length);
-  PMPI_Bcast(name, sizeof name, MPI_CHAR, 0, comm);
+  uncounted_bcast(name, sizeof name, comm);
   return name;
 }
 
@@ -150,7 +151,7 @@ Line* BackgroundLine::if_idle() { return worker_->is_idle() && line_ ? &*line_ :
 std::shared_ptr<OwnComm> make_company(MPI_Comm comm) noexcept {
   try {
     int enough = companies.load() < most_companies ? 0 : 1;
-    if (PMPI_Allreduce(MPI_IN_PLACE, &enough, 1, MPI_INT, MPI_MAX, comm) != MPI_SUCCESS || enough != 0) return nullptr;
+    if (uncounted_allreduce(enough, MPI_MAX, comm) != MPI_SUCCESS || enough != 0) return nullptr;
     std::shared_ptr<OwnComm> made(new OwnComm(comm), [](OwnComm* own) {
       delete own;
       --companies;
@@ -186,7 +187,7 @@ void Group::renew_errors() {
 void prepare_groups() {
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &line_key, nullptr);
   PMPI_Comm_create_errhandler(forward, &forwarding);
-  nodes = find_mpi_nodes(MPI_COMM_WORLD);
+  nodes = find_mpi_nodes(OwnComm(MPI_COMM_WORLD).get());
 }
 
 void release_groups() {

@@ -16,6 +16,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "preload/library.h"
+#include "preload/mpi/imports.h"
 
 namespace laconic::preload {
 namespace {
@@ -135,10 +136,11 @@ bool may_raise_thread_level() {
   } catch (const Error&) {  // Runtime::start() will say what is wrong
     return false;
   }
+  if (wish != Switch::automatic) return wish == Switch::on;
 #ifdef OPEN_MPI
-  return wish != Switch::off;
+  return imports_background_collectives();
 #else
-  return wish == Switch::on || (wish == Switch::automatic && launcher_has_me());
+  return launcher_has_me();
 #endif
 }
 

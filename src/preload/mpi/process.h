@@ -7,9 +7,11 @@ namespace laconic::preload {
 /// differ, so nothing can be served. Says so once, on standard error of rank 0.
 bool is_foreign_mpi();
 
-/// Whether MPI may be asked to let several threads in although the program did not: calls in the background need it.
-/// MPICH hangs where ranks do not have the same level, so there only what started all ranks alike, a launcher with this
-/// library in its environment, is reason enough. LACONIC_NONBLOCKING decides otherwise.
+/// Whether MPI may be asked to let several threads in although the program did not: calls in the background need it,
+/// and others become slower by it, so a program that has none of those is left alone. MPICH hangs where ranks do not
+/// have the same level, and ranks may run different programs; so there only what started all ranks alike, a launcher
+/// with this library in its environment, is reason enough (`laconic run` looks at the program). LACONIC_NONBLOCKING
+/// decides otherwise.
 bool may_raise_thread_level();
 
 }  // namespace laconic::preload

@@ -10,6 +10,7 @@
 #include "preload/mpi/datatypes.h"
 #include "preload/mpi/presence.h"
 #include "preload/mpi/requests.h"
+#include "preload/mpi/uncounted.h"
 #include "preload/serving.h"
 
 namespace laconic::preload {
@@ -110,7 +111,7 @@ void Runtime::start() noexcept {
     int level = MPI_THREAD_SINGLE;
     PMPI_Query_thread(&level);
     int threads = level >= MPI_THREAD_MULTIPLE && made->config_.nonblocking != Switch::off ? 1 : 0;
-    PMPI_Allreduce(MPI_IN_PLACE, &threads, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    uncounted_allreduce(threads, MPI_MIN, MPI_COMM_WORLD);
     made->has_threads_ = threads != 0;
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &made->keyval_, nullptr);
     PMPI_Add_error_class(&made->error_class_);

@@ -235,7 +235,8 @@ std::unique_ptr<Transport> transport_over(const std::shared_ptr<OwnComm>& own, d
 
 // No duplicate: that would have the attributes, and call what the program has for copying them. Of a Cartesian or graph
 // communicator with fewer ranks than its parent MPICH 5.0 gives the parent's group, whose first ranks are the right
-// ones.
+// ones. And MPICH counts its collectives over a communicator (MPIR_CVAR_POSIX_NUM_COLLS_THRESHOLD): after some it takes
+// another algorithm, whose sums are rounded differently. To make one from a group counts as none.
 OwnComm::OwnComm(MPI_Comm comm) {
   int rank = 0, size = 1;
   PMPI_Comm_rank(comm, &rank);
@@ -244,10 +245,15 @@ OwnComm::OwnComm(MPI_Comm comm) {
   PMPI_Comm_group(comm, &all);
   int range[1][3] = {{0, size - 1, 1}};
   PMPI_Group_range_incl(all, 1, range, &its);
+#ifdef OPEN_MPI
   const int code = PMPI_Comm_create(comm, its, &comm_);
+#else
+  constexpr int tag = 32767;  // the largest that every MPI has
+  const int code = PMPI_Comm_create_group(comm, its, tag, &comm_);
+#endif
   PMPI_Group_free(&its);
   PMPI_Group_free(&all);
-  if (code != MPI_SUCCESS) fail(rank, "MPI_Comm_create", code);
+  if (code != MPI_SUCCESS) fail(rank, "making a communicator", code);
   PMPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
 }
 
