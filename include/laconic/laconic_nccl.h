@@ -14,17 +14,18 @@
 extern "C" {
 #endif
 
-/* Collective over `nccl`, which is split and need not live longer than this call. Arrays lie in the memory of the
- * current device, which must be the communicator's; see laconic_comm_use_device. On failure *comm is NULL. There are no
- * messages between two ranks, and no non-blocking calls. */
+/* Collective over `nccl`, which is split and need not live longer than this call. NCCL must have nothing under way on
+ * it: what `stream` has been given is waited for, other streams are the caller's affair. Arrays lie in the memory of
+ * the current device, which must be the communicator's; see laconic_comm_use_device. On failure *comm is NULL. There
+ * are no messages between two ranks, and no non-blocking calls. */
 int laconic_comm_from_nccl(ncclComm_t nccl, laconic_stream stream, laconic_comm** comm);
 
 /* NCCL's collectives, with its arguments, within a bound: ncclFloat32, ncclFloat64, ncclFloat16, ncclBfloat16 and 32
  * and 64 bit integers; ncclSum, ncclAvg, ncclMin, ncclMax. They work on `stream` after what that has been given before,
  * but other than NCCL's they return when the result is there; so not between ncclGroupStart and ncclGroupEnd, and not
  * while the stream is being captured. What they need for a communicator is made in the first call and freed by
- * laconic_nccl_release. NULL options: the environment's. Return a laconic_error. Thread safe for different
- * communicators. */
+ * laconic_nccl_release; until that call, NCCL must have nothing under way on other streams than `stream`. NULL options:
+ * the environment's. Return a laconic_error. Thread safe for different communicators. */
 int laconic_nccl_allreduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                            ncclComm_t comm, laconic_stream stream, const laconic_options* options);
 /* recvbuff is of interest on the root only. */

@@ -40,8 +40,11 @@ int call(gpu::NcclCall c, const Given& given, ncclComm_t nccl, laconic_stream st
       }
       c.op = *op;
     }
+    int device = 0;
+    pncclCommCuDevice(nccl, &device);
+    const nccl::OnDevice as(device);
     gpu::NcclGroup* const there = groups().find(nccl);
-    gpu::NcclGroup& group = there != nullptr ? *there : groups().of(nccl, options_from_environment());
+    gpu::NcclGroup& group = there != nullptr ? *there : groups().of(nccl, options_from_environment(), stream);
     group.use(stream);
     Communicator& comm = group.comm();
     const bool of_all = c.collective == Collective::reduce_scatter || c.collective == Collective::allgather;
@@ -70,6 +73,7 @@ int laconic_comm_from_nccl(ncclComm_t nccl, laconic_stream stream, laconic_comm*
   return api::guarded([&] {
     if (nccl == nullptr) throw laconic::Error(laconic::Code::invalid_argument, "nccl is null");
     const laconic::Options defaults = api::options_from_environment();
+    laconic::gpu::await(stream);
     auto made = std::make_unique<laconic_comm>(laconic::make_nccl_transport(nccl), defaults,
                                                "over NCCL with arrays in the memory of a GPU there are none");
     auto memory = std::make_unique<laconic::gpu::DeviceMemory>();

@@ -21,34 +21,39 @@ bool is_all_of_a_kind(const std::uint8_t* p, std::size_t bytes) {
   return kind(p) == kind(p + bytes - 1);
 }
 
-}  // namespace
-
-DeviceBuffer::~DeviceBuffer() { cudaFree(data_); }
-
-std::uint8_t* DeviceBuffer::at_least(std::size_t bytes) {
-  if (bytes > bytes_ || data_ == nullptr) {
-    check_cuda(cudaFree(data_), "cudaFree");
-    data_ = nullptr;
-    bytes_ = 0;
-    const std::size_t wanted = std::max<std::size_t>(bytes, 256);
-    check_cuda(cudaMalloc(&data_, wanted), "cudaMalloc");
-    bytes_ = wanted;
+/// The last of the blocks, after another one has been added if it has less than `wanted` bytes.
+template <typename Allocate>
+std::uint8_t* grown(std::vector<void*>& blocks, std::size_t& bytes, std::size_t wanted, Allocate&& allocate) {
+  if (wanted > bytes || blocks.empty()) {
+    const std::size_t size = std::max({wanted, 2 * bytes, std::size_t{256}});
+    blocks.reserve(blocks.size() + 1);
+    void* block = nullptr;
+    allocate(&block, size);
+    blocks.push_back(block);
+    bytes = size;
   }
-  return static_cast<std::uint8_t*>(data_);
+  return static_cast<std::uint8_t*>(blocks.back());
 }
 
-PinnedBuffer::~PinnedBuffer() { cudaFreeHost(data_); }
+}  // namespace
+
+DeviceBuffer::~DeviceBuffer() {
+  for (void* const block : blocks_) cudaFree(block);
+}
+
+std::uint8_t* DeviceBuffer::at_least(std::size_t bytes) {
+  return grown(blocks_, bytes_, bytes,
+               [](void** block, std::size_t size) { check_cuda(cudaMalloc(block, size), "cudaMalloc"); });
+}
+
+PinnedBuffer::~PinnedBuffer() {
+  for (void* const block : blocks_) cudaFreeHost(block);
+}
 
 std::uint8_t* PinnedBuffer::at_least(std::size_t bytes) {
-  if (bytes > bytes_ || data_ == nullptr) {
-    check_cuda(cudaFreeHost(data_), "cudaFreeHost");
-    data_ = nullptr;
-    bytes_ = 0;
-    const std::size_t wanted = std::max<std::size_t>(bytes, 256);
-    check_cuda(cudaHostAlloc(&data_, wanted, cudaHostAllocDefault), "cudaHostAlloc");
-    bytes_ = wanted;
-  }
-  return static_cast<std::uint8_t*>(data_);
+  return grown(blocks_, bytes_, bytes, [](void** block, std::size_t size) {
+    check_cuda(cudaHostAlloc(block, size, cudaHostAllocDefault), "cudaHostAlloc");
+  });
 }
 
 Buffers::Buffers() {

@@ -4,13 +4,15 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "gpu/codec.h"
 #include "gpu/plan.h"
 
 namespace laconic::gpu {
 
-/// Grows when asked for more; what it held is lost then.
+/// Grows when asked for more, at least twofold; what it held is lost then. What it has outgrown is freed at its end: to
+/// free waits for the device, where a kernel may be waiting for what this thread is about to send.
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
@@ -21,11 +23,11 @@ class DeviceBuffer {
   std::uint8_t* at_least(std::size_t bytes);
 
  private:
-  void* data_ = nullptr;
+  std::vector<void*> blocks_;  ///< the last one is in use
   std::size_t bytes_ = 0;
 };
 
-/// Pinned memory of the host.
+/// The same in pinned memory of the host.
 class PinnedBuffer {
  public:
   PinnedBuffer() = default;
@@ -35,7 +37,7 @@ class PinnedBuffer {
   std::uint8_t* at_least(std::size_t bytes);
 
  private:
-  void* data_ = nullptr;
+  std::vector<void*> blocks_;
   std::size_t bytes_ = 0;
 };
 

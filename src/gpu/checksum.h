@@ -29,6 +29,7 @@ constexpr
 struct WordPowers {
   std::uint32_t of[32];
 };
+/// As many as there are: x^32 to the power of 2^31 - 1 is 1.
 constexpr WordPowers word_powers() {
   WordPowers p{};
   std::uint32_t v = 0x40000000U;  // x
@@ -39,6 +40,8 @@ constexpr WordPowers word_powers() {
   }
   return p;
 }
+
+static_assert(word_powers().of[31] == word_powers().of[0]);
 
 inline constexpr int checksum_rows = 64;                            ///< of 32 words, that a warp sums up at once
 inline constexpr std::uint64_t checksum_span = 32 * checksum_rows;  ///< words
@@ -56,6 +59,7 @@ LACONIC_GPU_FN void fill_row_table(const Warp& w, int k, const WordPowers& power
 
 /// x^(32 * words), all lanes alike.
 LACONIC_GPU_FN std::uint32_t power_of_words(const Warp& w, const WordPowers& powers, std::uint64_t words) {
+  words = (words & 0x7FFFFFFFU) + (words >> 31);
   PerLane<std::uint32_t> p;
   w.each([&](int l) { p[l] = (words >> l & 1) != 0 ? powers.of[l] : 0x80000000U; });
   LACONIC_GPU_UNROLL

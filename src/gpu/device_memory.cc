@@ -53,15 +53,19 @@ std::size_t in_pages(std::size_t bytes) {
   return std::max<std::size_t>(1, (bytes + page - 1) / page) * page;
 }
 
+void refuse_capturing(Stream stream) {
+  if (is_capturing(stream)) {
+    throw Error(Code::unsupported, "stream: is being captured; a collective that compresses cannot be part of a graph");
+  }
+}
+
 }  // namespace
 
 DeviceMemory::DeviceMemory() = default;
 DeviceMemory::~DeviceMemory() = default;
 
 void DeviceMemory::use(Stream stream) {
-  if (is_capturing(stream)) {
-    throw Error(Code::unsupported, "stream: is being captured; a collective that compresses cannot be part of a graph");
-  }
+  refuse_capturing(stream);
   buffers_.use(stream);
 }
 
@@ -198,6 +202,11 @@ cudaPointerAttributes attributes_of(const void* p) {
 }
 
 }  // namespace
+
+void await(Stream stream) {
+  refuse_capturing(stream);
+  check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+}
 
 bool is_capturing(Stream stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;

@@ -29,6 +29,9 @@ bool is_device_pointer(const void* p);
 /// stream.
 bool is_capturing(Stream stream);
 
+/// Until what the stream has been given is done. Throws Error(unsupported) while it is being captured.
+void await(Stream stream);
+
 /// Of the device that is current where it is made; it must be current in every call.
 class DeviceMemory final : public Memory {
  public:

@@ -9,14 +9,11 @@
 #include <string>
 
 #include "core/error.h"
+#include "gpu/cuda.h"
 #include "gpu/stream.h"
 #include "gpu/tile.h"
 
 namespace laconic::gpu {
-
-inline void check_cuda(cudaError_t e, const char* what) {
-  if (e != cudaSuccess) throw Error(Code::internal, std::string(what) + ": " + cudaGetErrorString(e));
-}
 
 inline void require_aligned(const void* p, std::size_t to, const char* what) {
   if (p == nullptr || reinterpret_cast<std::uintptr_t>(p) % to != 0)
@@ -33,10 +30,16 @@ void launch(const void* kernel, std::uint64_t blocks, std::uint32_t shared_bytes
             Stream stream) {
   if (blocks > 0x7FFFFFFFU) throw Error(Code::unsupported, "gpu: too many elements for one call");
   // More than 48 KiB must be asked for. Said each time: which device is current may change.
-  if (shared_bytes > 0)
-    check_cuda(
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
-        "cudaFuncSetAttribute");
+  if (shared_bytes > 0) {
+    const auto e =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
+    if (e == cudaErrorInvalidValue) {  // compute capability 8.6, 8.9, 12.x and integers of 64 bits
+      static_cast<void>(cudaGetLastError());
+      throw Error(Code::unsupported, "gpu: this device has less shared memory for a block than " +
+                                         std::to_string(shared_bytes) + " bytes");
+    }
+    check_cuda(e, "cudaFuncSetAttribute");
+  }
   check_cuda(cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)), dim3(on_device::tile_threads),
                               arguments.data(), shared_bytes, stream),
              "cudaLaunchKernel");

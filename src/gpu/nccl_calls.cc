@@ -68,8 +68,9 @@ NcclGroup::~NcclGroup() {
   memory_.reset();
 }
 
-NcclGroup& NcclGroups::of(ncclComm_t nccl, const Options& defaults) {
+NcclGroup& NcclGroups::of(ncclComm_t nccl, const Options& defaults, Stream stream) {
   if (NcclGroup* const known = find(nccl)) return *known;
+  await(stream);
   auto made =
       std::make_unique<NcclGroup>(nccl, defaults);  // other communicators' ranks may have to do the same meanwhile
   const std::lock_guard lock(mutex_);

@@ -55,8 +55,9 @@ class NcclGroup {
 /// By communicator. Thread safe.
 class NcclGroups {
  public:
-  /// Makes it in the first call for a communicator, which is collective.
-  NcclGroup& of(ncclComm_t nccl, const Options& defaults);
+  /// Makes it in the first call for a communicator, which is collective: NCCL must have nothing under way on that, so
+  /// what `stream` has been given is waited for. Throws Error(unsupported) then if the stream is being captured.
+  NcclGroup& of(ncclComm_t nccl, const Options& defaults, Stream stream);
   /// Null: there is none.
   NcclGroup* find(ncclComm_t nccl);
   /// Collective where there is one; null where there is none.

@@ -8,7 +8,7 @@
 
 namespace laconic::test {
 
-/// Every sum on an emulated device has this fault from now on; Fault::none ends it.
+/// Every sum on an emulated device, and every decoding of one, has this fault from now on; Fault::none ends it.
 void let_sums_fail(gpu::Fault fault);
 /// Sums that have failed so.
 std::uint64_t failed_sums();

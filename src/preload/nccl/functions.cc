@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -84,7 +85,22 @@ ncclResult_t take(gpu::NcclCall call, const Types& types, ncclComm_t comm, cudaS
   return ncclSuccess;
 }
 
-ncclResult_t worse(ncclResult_t a, ncclResult_t b) { return a != ncclSuccess ? a : b; }
+/// The first error, if there is one.
+ncclResult_t worse(ncclResult_t a, ncclResult_t b) {
+  const bool is_error = a != ncclSuccess && a != ncclInProgress;
+  return is_error || b == ncclSuccess ? a : b;
+}
+
+/// The result of a group of plain calls on a communicator that does not block, once they are launched. Still
+/// ncclInProgress: another communicator's are not.
+ncclResult_t awaited(ncclResult_t result, ncclComm_t comm) {
+  ncclResult_t its = result;
+  while (its == ncclInProgress) {
+    if (const ncclResult_t asked = pncclCommGetAsyncError(comm, &its); asked != ncclSuccess) return asked;
+    std::this_thread::yield();
+  }
+  return its != ncclSuccess ? its : result;
+}
 
 /// `end`: NCCL's own ncclGroupEnd. Calls on one communicator are made one after the other once the group's other work
 /// has been given to NCCL. On several, one of this thread's ranks would wait for another: those go into NCCL's group.
@@ -100,8 +116,7 @@ ncclResult_t end_group(ncclResult_t (*end)()) {
     }
     return worse(result, plainly(end));
   }
-  result = plainly(end);
-  while (result == ncclInProgress) pncclCommGetAsyncError(calls.front().comm, &result);
+  result = awaited(plainly(end), calls.front().comm);
   for (const Deferred& d : calls) result = worse(result, perform(*runtime, d));
   return result;
 }

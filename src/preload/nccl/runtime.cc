@@ -55,13 +55,13 @@ NcclRuntime* NcclRuntime::get() {
   return active;
 }
 
-gpu::NcclGroup* NcclRuntime::group_of(ncclComm_t comm) {
+gpu::NcclGroup* NcclRuntime::group_of(ncclComm_t comm, cudaStream_t stream) {
   if (gpu::NcclGroup* const known = groups_.find(comm)) return known;
   {
     const std::lock_guard lock(mutex_);
     if (refused_.contains(comm)) return nullptr;
   }
-  gpu::NcclGroup& group = groups_.of(comm, {});
+  gpu::NcclGroup& group = groups_.of(comm, {}, stream);
   const auto all = allgather_value(group.comm().transport(), fingerprint(config_, policy_));
   std::unique_ptr<gpu::NcclGroup> ending;  // after the lock: that waits for other ranks
   const std::lock_guard lock(mutex_);
@@ -99,7 +99,7 @@ std::optional<ncclResult_t> NcclRuntime::serve(const gpu::NcclCall& call, const 
   if (pncclCommCuDevice(comm, &device) != ncclSuccess) return std::nullopt;
   try {
     const nccl::OnDevice as(device);
-    gpu::NcclGroup* const group = group_of(comm);
+    gpu::NcclGroup* const group = group_of(comm, stream);
     if (group == nullptr) {
       pass("ranks differ in bound, mode or policy");
       return std::nullopt;

@@ -43,7 +43,7 @@ class NcclRuntime {
   explicit NcclRuntime(const Config& config);
 
   /// Null: ranks are under different settings, so NCCL has this communicator for itself. Collective the first time.
-  gpu::NcclGroup* group_of(ncclComm_t comm);
+  gpu::NcclGroup* group_of(ncclComm_t comm, cudaStream_t stream);
 
   Config config_;
   Policy policy_;

@@ -125,15 +125,18 @@ void Rounds::fail(const std::string& what) noexcept {
 void Rounds::advance(bool join) {
   const OnDevice as(device_);
   const bool headers_free = headers_->ready();
-  const bool data_free = data_->ready();
   land();
-  const bool may_issue =
-      data_free && (flights_.empty() || !flights_.back().operation || flights_.back().operation->launched());
-  if (headers_free && may_issue && gathering_ && gathering_->done()) {
+  if (headers_free && data_is_launched() && gathering_ && gathering_->done()) {
     take_headers();
     land();
   }
-  if (!gathering_ && (join || has_wish())) offer_header();
+  // Not while NCCL still makes connections for this round's data: it allocates for them, which may wait for the device,
+  // and so for a header that another rank answers only when these data have come.
+  if (!gathering_ && (join || has_wish()) && data_is_launched()) offer_header();
+}
+
+bool Rounds::data_is_launched() {
+  return data_->ready() && (flights_.empty() || !flights_.back().operation || flights_.back().operation->launched());
 }
 
 bool Rounds::has_wish() const {

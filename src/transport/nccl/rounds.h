@@ -5,9 +5,9 @@
 //   2. So everyone knows every message of the round, and issues its sends and receives as one group.
 //
 // Headers and data have a communicator and a stream each. While the data of one round travel, the headers of the next
-// are already under way. The host never waits for either: it asks (drive()) and goes on with its own work. All ranks
-// issue the same sequence of all-gathers and groups, so kernels of one rank that hold each other up cannot make a
-// circle.
+// are already under way, once NCCL has launched the former. The host never waits for either: it asks (drive()) and goes
+// on with its own work. All ranks issue the same sequence of all-gathers and groups, so kernels of one rank that hold
+// each other up cannot make a circle.
 //
 // A round needs every rank, so a header that nobody answers would occupy the GPU for ever. Therefore a rank begins a
 // round only when it has messages to announce or to expect, stands in the small exchange, or is told to join(); and the
@@ -126,6 +126,8 @@ class Rounds {
   void guarded(const std::function<void()>& work);
   void advance(bool join);
   [[nodiscard]] bool has_wish() const;
+  /// Whether the data of the last round are on their stream.
+  [[nodiscard]] bool data_is_launched();
   void offer_header();
   void take_headers();
   void require_in_step(std::span<const Header> all) const;
