@@ -1,6 +1,7 @@
-// Sums of floating-point numbers that nobody gave a bound are MPI's to the last bit, also where MPI chooses its algorithm
-// by how many calls there were before over the communicator, as MPICH does: what Laconic asks among the ranks must not
-// count as such a call. And a program that makes no non-blocking calls gets the thread level that it asked for.
+// Sums of floating-point numbers that nobody gave a bound are MPI's to the last bit, also where MPI chooses its
+// algorithm by how many calls there were before over the communicator, as MPICH does: what Laconic asks among the ranks
+// must not count as such a call. And a program that makes no non-blocking calls gets the thread level that it asked
+// for.
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

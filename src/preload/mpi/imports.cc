@@ -34,7 +34,7 @@ std::span<const ElfW(Dyn)> dynamic_of(const dl_phdr_info& file) {
 
 /// What a dynamic section says under `tag`; 0: nothing.
 Address entry(std::span<const ElfW(Dyn)> dynamic, ElfW(Sxword) tag) {
-  for (const ElfW(Dyn)& each : dynamic) {
+  for (const ElfW(Dyn) & each : dynamic) {
     if (each.d_tag == DT_NULL) break;
     if (each.d_tag == tag) return each.d_un.d_ptr;
   }
@@ -58,7 +58,7 @@ int look_at_relocations(dl_phdr_info* file, std::size_t /*size*/, void* found) {
   const auto any = [&](ElfW(Sxword) table, ElfW(Sxword) bytes) {
     const std::span relocations(reinterpret_cast<const ElfW(Rela)*>(at(table)),
                                 at(table) == 0 ? 0 : entry(dynamic, bytes) / sizeof(ElfW(Rela)));
-    return std::any_of(relocations.begin(), relocations.end(), [&](const ElfW(Rela)& relocation) {
+    return std::any_of(relocations.begin(), relocations.end(), [&](const ElfW(Rela) & relocation) {
       const auto symbol = ELF64_R_SYM(relocation.r_info);
       return symbol != 0 && symbols[symbol].st_shndx == SHN_UNDEF &&
              is_background_collective(names + symbols[symbol].st_name);
