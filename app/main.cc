@@ -7,6 +7,7 @@
 #include "command.h"
 #include "exit_code.h"
 #include "launcher.h"
+#include "report/streams.h"
 
 namespace {
 
@@ -41,6 +42,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  laconic::app::open_standard_streams();
   try {
     return run(argc, argv);
   } catch (const std::exception& e) {  // only before a command runs: guarded() handles the rest

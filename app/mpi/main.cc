@@ -12,6 +12,7 @@
 #include "collective/plain_way.h"
 #include "exit_code.h"
 #include "report/json.h"
+#include "report/streams.h"
 #include "stack/run.h"
 #include "transport/mpi/mpi.h"
 
@@ -107,6 +108,7 @@ int parse_and_run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  laconic::app::open_standard_streams();
   try {
     return parse_and_run(argc, argv);
   } catch (const std::exception& e) {  // only before MPI is initialised: guarded() handles the rest

@@ -231,6 +231,20 @@ class Failures(CommandTest):
             self.assertEqual(done.returncode, 3 if "absent" in arguments else 5, arguments)
             self.assertIn("absent" if "absent" in arguments else "No space left", done.stderr)
 
+    def shell(self, line, code=0):
+        """A shell runs `line`, in which $L is the command. Returns stdout, stderr."""
+        done = subprocess.run(["bash", "-c", line], cwd=self.folder, env={**os.environ, "L": cli_support.LACONIC},
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, code, f"{line}\n{done.stdout}\n{done.stderr}")
+        return done.stdout, done.stderr
+
+    def test_closed_streams(self):
+        self.write("x.f32", floats([1e30] + wave(100)))
+        self.run_laconic("compress", "x.f32", "-b", "1e-3rel", "-o", "good.lcz")
+        self.shell('"$L" -q compress x.f32 -b 1e-3rel -o x.lcz <&- >&- 2>&-')
+        self.assertEqual(self.read("x.lcz"), self.read("good.lcz"))
+        self.shell('"$L" inspect x.lcz >&-', code=5)
+
     def test_programs_are_not_run_to_find_out_their_mpi(self):
         names = ["job.sh", "mpirun_case.sh", "prune.sh"]
         for name in names:

@@ -1,0 +1,15 @@
+#include "report/streams.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace laconic::app {
+
+void open_standard_streams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    // The lowest number that is free is taken: this one.
+    if (::fcntl(fd, F_GETFD) < 0) static_cast<void>(::open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY));
+  }
+}
+
+}  // namespace laconic::app

@@ -1,0 +1,10 @@
+// The three standard streams.
+#pragma once
+
+namespace laconic::app {
+
+/// To be called first: no file that is opened later takes the place of a standard stream that is closed. What is
+/// written to a closed stdout still fails.
+void open_standard_streams();
+
+}  // namespace laconic::app
