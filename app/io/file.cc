@@ -97,6 +97,7 @@ OutputFile::OutputFile(const std::string& path, bool overwrite) : path_(path), t
     if (!overwrite)
       throw Failure(Exit::no_output,
                     fmt::format("'{}' exists; add --force to replace it, or name another with -o", path));
+    replaced_ = s;
     std::error_code ignored;
     const auto real = std::filesystem::canonical(path, ignored);
     if (!ignored) target_ = real.string();
@@ -109,7 +110,7 @@ void OutputFile::open_temporary() {
   // A few names, in case an earlier run of the same process id was killed and left one behind.
   for (int attempt = 0; attempt < 16 && fd_ < 0; ++attempt) {
     temporary_ = fmt::format("{}.{}-{}.part", target_, ::getpid(), attempt);
-    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replaced_ ? 0600 : 0666);
     if (fd_ < 0 && errno != EEXIST) {
       temporary_.clear();
       fail("create");
@@ -117,6 +118,16 @@ void OutputFile::open_temporary() {
   }
   if (fd_ < 0) fail("create");
   protect(temporary_);
+  if (replaced_) allow_only(*replaced_);
+}
+
+/// Nobody may do more with the new file than with the one before.
+void OutputFile::allow_only(const struct ::stat& before) const {
+  mode_t mode = before.st_mode & 0777;
+  const bool same_group =
+      ::fchown(fd_, before.st_uid, before.st_gid) == 0 || ::fchown(fd_, static_cast<uid_t>(-1), before.st_gid) == 0;
+  if (!same_group) mode &= 0707 | (mode & 07) << 3;  // of another group is only known what everybody may do
+  static_cast<void>(::fchmod(fd_, mode));            // if it fails, it stays as it was made: for its owner only
 }
 
 OutputFile::~OutputFile() {

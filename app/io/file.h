@@ -1,8 +1,11 @@
 // Files as the command uses them: inputs read at offsets, outputs that appear whole or not at all.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -28,8 +31,9 @@ class InputFile {
 };
 
 /// A file that appears under its name only when commit() has succeeded: until then a temporary beside it, which is
-/// removed on destruction, on an error and on SIGINT, SIGTERM and SIGHUP. Devices and pipes are written directly.
-/// Throws Failure(no_output). One output at a time is protected against signals (the newest).
+/// removed on destruction, on an error and on SIGINT, SIGTERM and SIGHUP. One that replaces another has its mode and,
+/// where that is permitted, its owner. Devices and pipes are written directly. Throws Failure(no_output). One output at
+/// a time is protected against signals (the newest).
 class OutputFile {
  public:
   /// `overwrite` false: an existing regular file is a Failure that says so.
@@ -46,10 +50,12 @@ class OutputFile {
  private:
   [[noreturn]] void fail(const char* doing) const;
   void open_temporary();
+  void allow_only(const struct ::stat& before) const;
 
   std::string path_;       // as the user wrote it, for messages
   std::string target_;     // symbolic links resolved
   std::string temporary_;  // empty: written directly
+  std::optional<struct ::stat> replaced_;
   int fd_ = -1;
   std::uint64_t written_ = 0;
 };

@@ -287,6 +287,15 @@ class Failures(CommandTest):
         self.assertEqual(self.read("x.f32.lcz"), b"precious")
         self.run_laconic("compress", "x.f32", "--force")
 
+    def test_replaced_output_keeps_its_mode(self):
+        self.write("x.f32", floats(wave(100)))
+        for mode in (0o600, 0o640, 0o666, 0o444):
+            self.write("x.lcz", b"")
+            os.chmod(self.path("x.lcz"), mode)
+            self.run_laconic("compress", "x.f32", "-o", "x.lcz", "--force")
+            self.assertEqual(os.stat(self.path("x.lcz")).st_mode & 0o7777, mode)
+            os.remove(self.path("x.lcz"))
+
     def test_no_such_output_folder(self):
         self.write("x.f32", floats(wave(100)))
         self.run_laconic("compress", "x.f32", "-o", "absent/x.lcz", code=5)
