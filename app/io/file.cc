@@ -23,7 +23,7 @@ namespace {
 // What a signal handler may touch: a fixed buffer with the temporary's name, empty when there is none.
 std::array<char, PATH_MAX> pending_temporary{};
 
-constexpr std::array deadly_signals{SIGINT, SIGTERM, SIGHUP};
+constexpr std::array deadly_signals{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU};
 
 void remove_pending_and_die(int signal_number) {
   if (pending_temporary[0] != '\0') ::unlink(pending_temporary.data());
@@ -34,7 +34,11 @@ void remove_pending_and_die(int signal_number) {
 void protect(const std::string& temporary) {
   if (temporary.size() >= pending_temporary.size()) return;
   std::memcpy(pending_temporary.data(), temporary.c_str(), temporary.size() + 1);
-  for (int s : deadly_signals) ::signal(s, remove_pending_and_die);
+  for (int s : deadly_signals) {
+    struct sigaction now{};
+    const bool ignored = ::sigaction(s, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;  // as nohup does
+    if (!ignored) ::signal(s, remove_pending_and_die);
+  }
 }
 
 void unprotect() { pending_temporary[0] = '\0'; }
@@ -56,9 +60,24 @@ class SignalsHeld {
   sigset_t before_{};
 };
 
+// What a write would raise beside failing.
+constexpr std::array write_signals{SIGPIPE, SIGXFSZ};
+
 std::string describe(int error) { return std::system_category().message(error); }
 
 }  // namespace
+
+WriteFailuresOnly::WriteFailuresOnly() {
+  for (std::size_t i = 0; i < write_signals.size(); ++i) {
+    struct sigaction ignore{};
+    ignore.sa_handler = SIG_IGN;
+    ::sigaction(write_signals[i], &ignore, &before_[i]);
+  }
+}
+
+WriteFailuresOnly::~WriteFailuresOnly() {
+  for (std::size_t i = 0; i < write_signals.size(); ++i) ::sigaction(write_signals[i], &before_[i], nullptr);
+}
 
 // O_NONBLOCK: a pipe that nobody writes to must not hold it up.
 InputFile::InputFile(const std::string& path)
@@ -160,6 +179,7 @@ void OutputFile::commit() {
   const int fd = fd_;
   fd_ = -1;
   if (::close(fd) != 0) fail("write");
+  failures_only_.reset();
   if (temporary_.empty()) return;
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail("rename to");
   temporary_.clear();

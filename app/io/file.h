@@ -3,6 +3,8 @@
 
 #include <sys/stat.h>
 
+#include <array>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -30,8 +32,21 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
+/// While it lives, a pipe that nobody reads any more and a limit on files' size make a write fail, and do not end the
+/// program.
+class WriteFailuresOnly {
+ public:
+  WriteFailuresOnly();
+  ~WriteFailuresOnly();
+  WriteFailuresOnly(const WriteFailuresOnly&) = delete;
+  WriteFailuresOnly& operator=(const WriteFailuresOnly&) = delete;
+
+ private:
+  std::array<struct ::sigaction, 2> before_{};
+};
+
 /// A file that appears under its name only when commit() has succeeded: until then a temporary beside it, which is
-/// removed on destruction, on an error and on SIGINT, SIGTERM and SIGHUP. One that replaces another has its mode and,
+/// removed on destruction, on an error and on signals that end the program. One that replaces another has its mode and,
 /// where that is permitted, its owner. Devices and pipes are written directly. Throws Failure(no_output). One output at
 /// a time is protected against signals (the newest).
 class OutputFile {
@@ -52,9 +67,10 @@ class OutputFile {
   void open_temporary();
   void allow_only(const struct ::stat& before) const;
 
-  std::string path_;       // as the user wrote it, for messages
-  std::string target_;     // symbolic links resolved
-  std::string temporary_;  // empty: written directly
+  std::optional<WriteFailuresOnly> failures_only_{std::in_place};  // until commit()
+  std::string path_;                                               // as the user wrote it, for messages
+  std::string target_;                                             // symbolic links resolved
+  std::string temporary_;                                          // empty: written directly
   std::optional<struct ::stat> replaced_;
   int fd_ = -1;
   std::uint64_t written_ = 0;

@@ -311,7 +311,6 @@ class Failures(CommandTest):
         self.write("x.f32", os.urandom(400000))
 
         def limit():
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
 
         done = subprocess.run([cli_support.LACONIC, "compress", "x.f32"], cwd=self.folder, capture_output=True, text=True,
@@ -332,17 +331,38 @@ class Failures(CommandTest):
         self.assertIn("No space left", message)
         self.assertEqual(os.listdir(disk), [])
 
-    def test_interrupted_run_leaves_nothing_behind(self):
-        """SIGTERM while the temporary exists."""
+    def compress_slowly(self, **more):
+        """A compress that is at work: its temporary exists."""
         self.write("x.f32", floats(wave(1000)) * 20000)
         process = subprocess.Popen([cli_support.LACONIC, "-q", "compress", "x.f32", "-b", "1e-3rel", "--verify"],
-                                   cwd=self.folder, env={**os.environ, "LACONIC_SIMD": "scalar"})  # slowly
+                                   cwd=self.folder, env={**os.environ, "LACONIC_SIMD": "scalar"}, **more)
         while process.poll() is None and len(self.files()) < 2:
             pass
-        process.terminate()
+        return process
+
+    def test_interrupted_run_leaves_nothing_behind(self):
+        _, most = resource.getrlimit(resource.RLIMIT_CORE)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, most))
+        for number in (signal.SIGTERM, signal.SIGQUIT, signal.SIGXCPU):
+            process = self.compress_slowly()
+            process.send_signal(number)
+            process.wait(timeout=60)
+            self.assertEqual(process.returncode, -number)
+            self.assertEqual(self.files(), ["x.f32"])
+
+    def test_ignored_signals_stay_ignored(self):
+        process = self.compress_slowly(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        process.send_signal(signal.SIGHUP)
         process.wait(timeout=60)
-        self.assertEqual(process.returncode, -signal.SIGTERM)
-        self.assertEqual(self.files(), ["x.f32"])
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(self.files(), ["x.f32", "x.f32.lcz"])
+
+    def test_pipes_that_nobody_reads(self):
+        self.write("x.f32", os.urandom(4000000))
+        _, why = self.shell('"$L" compress x.f32 -o /dev/fd/3 3> >(exec true)', code=5)
+        self.assertIn("pipe", why)
+        self.shell('set -o pipefail; (sleep 0.1; "$L" compress x.f32) | true', code=128 + signal.SIGPIPE)
+        self.assertIn("x.f32.lcz", self.files())
 
     def test_truncated_streams(self):
         good = self.compressed()
