@@ -16,6 +16,7 @@
 #include "report/json.h"
 #include "report/progress.h"
 #include "report/quality.h"
+#include "report/streams.h"
 #include "report/table.h"
 
 namespace laconic::app {
@@ -80,10 +81,10 @@ Grid choose_grid(const ArrayReader& in, const CompressOptions& options, const Co
     progress.advance(n);
   });
   if (range.max_abs() >= 1e18 && bound.needs_range() && !options.fill_value())
-    fmt::print(stderr,
-               "laconic: warning: '{}' reaches {:g}, and the bound is relative to that; if it marks missing data, pass "
-               "--fill {:.9g}\n",
-               in.path(), range.max_abs(), range.max_abs());
+    complain(fmt::format(
+        "laconic: warning: '{}' reaches {:g}, and the bound is relative to that; if it marks missing data, pass "
+        "--fill {:.9g}\n",
+        in.path(), range.max_abs(), range.max_abs()));
   return grid_for(codec, dtype, bound, range);
 }
 

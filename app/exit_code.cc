@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "report/json.h"
+#include "report/streams.h"
 
 namespace laconic::app {
 namespace {
@@ -45,12 +46,12 @@ const char* exit_code_help() {
 }
 
 int report_failure(bool json, Exit code, const std::string& text) {
-  fmt::print(stderr, "laconic: {}\n", text);
+  complain(fmt::format("laconic: {}\n", text));
   if (!json || std::ferror(stdout) != 0) return static_cast<int>(code);
   try {
     print_json({{"error", text}, {"exit", static_cast<int>(code)}});
   } catch (const std::exception& e) {  // whoever reports a failure is told of that one
-    fmt::print(stderr, "laconic: stdout cannot be written: {}\n", e.what());
+    complain(fmt::format("laconic: stdout cannot be written: {}\n", e.what()));
   }
   return static_cast<int>(code);
 }

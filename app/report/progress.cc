@@ -4,8 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
+
+#include "report/streams.h"
 
 namespace laconic::app {
 namespace {
@@ -21,7 +22,7 @@ Progress::Progress(std::string label, std::uint64_t total, bool enabled)
       next_(std::chrono::steady_clock::now() + first_draw) {}
 
 Progress::~Progress() {
-  if (drawn_) fmt::print(stderr, "\r\033[K");
+  if (drawn_) complain("\r\033[K");
 }
 
 void Progress::advance(std::uint64_t units) {
@@ -41,9 +42,8 @@ void Progress::draw() {
   drawn_ = true;
   const double share = static_cast<double>(done_) / static_cast<double>(total_);
   const int filled = static_cast<int>(share * bar_width);
-  fmt::print(stderr, "\r\033[K{:<28.28} [{:<{}}] {:3.0f} %", label_, std::string(static_cast<std::size_t>(filled), '#'),
-             bar_width, share * 100);
-  std::fflush(stderr);
+  complain(fmt::format("\r\033[K{:<28.28} [{:<{}}] {:3.0f} %", label_,
+                       std::string(static_cast<std::size_t>(filled), '#'), bar_width, share * 100));
 }
 
 }  // namespace laconic::app

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdio>
+
 namespace laconic::app {
 
 void open_standard_streams() {
@@ -10,6 +12,11 @@ void open_standard_streams() {
     // The lowest number that is free is taken: this one.
     if (::fcntl(fd, F_GETFD) < 0) static_cast<void>(::open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY));
   }
+}
+
+void complain(const std::string& text) noexcept {
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
+  static_cast<void>(std::fflush(stderr));
 }
 
 }  // namespace laconic::app

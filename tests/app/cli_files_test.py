@@ -245,6 +245,14 @@ class Failures(CommandTest):
         self.assertEqual(self.read("x.lcz"), self.read("good.lcz"))
         self.shell('"$L" inspect x.lcz >&-', code=5)
 
+    def test_stderr_that_cannot_be_written(self):
+        self.write("x.f32", floats([1e30] + wave(100)))
+        for arguments, code in (("inspect absent", 3), ("compress x.f32 -t 0", 2), ("nonsense", 2), ("compress x.f32 -o absent/x", 5)):
+            out, _ = self.shell(f'"$L" --json {arguments} 2>/dev/full', code=code)
+            self.assertEqual(json.loads(out)["exit"], code)
+        self.shell('"$L" compress x.f32 -b 1e-3rel 2>/dev/full')
+        self.assertIn("x.f32.lcz", self.files())
+
     def test_programs_are_not_run_to_find_out_their_mpi(self):
         names = ["job.sh", "mpirun_case.sh", "prune.sh"]
         for name in names:
