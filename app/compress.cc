@@ -175,27 +175,29 @@ nlohmann::json to_json(const Outcome& o, const CompressOptions& options, const A
 
 void print_text(const Outcome& o, const CompressOptions& options, const ArrayReader& in) {
   const auto raw = static_cast<double>(o.raw_bytes);
-  fmt::print("{}: {} of {}, {} -> {} ({}), ratio {:.2f}\n", options.input, to_string(in.shape().dims),
-             name_of(in.shape().dtype), human_bytes(raw), options.output,
-             human_bytes(static_cast<double>(o.file_bytes)), raw / static_cast<double>(o.file_bytes));
-  fmt::print("{}, {}\n", o.codec->name(),
-             o.grid.lossless() ? "lossless"
-             : std::isinf(o.grid.bound)
-                 ? fmt::format("a ratio of {} and no bound", o.bound.to_string())
-                 : fmt::format("bound {} = {:g} for every value", o.bound.to_string(), o.grid.bound));
+  report(fmt::format("{}: {} of {}, {} -> {} ({}), ratio {:.2f}\n", options.input, to_string(in.shape().dims),
+                     name_of(in.shape().dtype), human_bytes(raw), options.output,
+                     human_bytes(static_cast<double>(o.file_bytes)), raw / static_cast<double>(o.file_bytes)));
+  report(fmt::format("{}, {}\n", o.codec->name(),
+                     o.grid.lossless() ? "lossless"
+                     : std::isinf(o.grid.bound)
+                         ? fmt::format("a ratio of {} and no bound", o.bound.to_string())
+                         : fmt::format("bound {} = {:g} for every value", o.bound.to_string(), o.grid.bound)));
   if (!options.verify) return;
   const Quality& q = o.quality;
   if (o.grid.lossless()) {
-    fmt::print("verified: every bit came back\n");
+    report("verified: every bit came back\n");
   } else {
-    fmt::print("verified: max error {:g}{}, PSNR {:.2f} dB, NRMSE {:.3g}\n", q.max_error,
-               std::isinf(o.grid.bound) ? "" : fmt::format(" = {:.4f} of the bound", q.max_error / o.grid.bound),
-               q.psnr(), q.nrmse());
+    report(
+        fmt::format("verified: max error {:g}{}, PSNR {:.2f} dB, NRMSE {:.3g}\n", q.max_error,
+                    std::isinf(o.grid.bound) ? "" : fmt::format(" = {:.4f} of the bound", q.max_error / o.grid.bound),
+                    q.psnr(), q.nrmse()));
   }
   if (o.raw_bytes > 0)
-    fmt::print("speed: compress {:.2f} GB/s ({:.2f} x memcpy), decompress {:.2f} GB/s ({:.2f} x memcpy), {} thread{}\n",
-               raw / o.encode_seconds / 1e9, o.copy_seconds / o.encode_seconds, raw / o.decode_seconds / 1e9,
-               o.copy_seconds / o.decode_seconds, options.threads, options.threads == 1 ? "" : "s");
+    report(fmt::format(
+        "speed: compress {:.2f} GB/s ({:.2f} x memcpy), decompress {:.2f} GB/s ({:.2f} x memcpy), {} thread{}\n",
+        raw / o.encode_seconds / 1e9, o.copy_seconds / o.encode_seconds, raw / o.decode_seconds / 1e9,
+        o.copy_seconds / o.decode_seconds, options.threads, options.threads == 1 ? "" : "s"));
 }
 
 int run_compress(const Session& session, CompressOptions& options) {

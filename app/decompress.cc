@@ -13,6 +13,7 @@
 #include "io/lcz.h"
 #include "report/json.h"
 #include "report/progress.h"
+#include "report/streams.h"
 #include "report/table.h"
 
 namespace laconic::app {
@@ -88,11 +89,11 @@ int run_decompress(const Session& session, DecompressOptions& options) {
                 {"file_bytes", in.file_bytes()},
                 {"output_bytes", out.written()}});
   } else if (!session.quiet) {
-    fmt::print("{}: {} of {} -> {} ({}), {}\n", options.input, to_string(in.shape().dims), name_of(in.shape().dtype),
-               options.output, human_bytes(static_cast<double>(out.written())),
-               bound == 0          ? "exact"
-               : std::isinf(bound) ? "no bound was promised"
-                                   : fmt::format("every value within {:g}", bound));
+    report(fmt::format("{}: {} of {} -> {} ({}), {}\n", options.input, to_string(in.shape().dims),
+                       name_of(in.shape().dtype), options.output, human_bytes(static_cast<double>(out.written())),
+                       bound == 0          ? "exact"
+                       : std::isinf(bound) ? "no bound was promised"
+                                           : fmt::format("every value within {:g}", bound)));
   }
   return 0;
 }

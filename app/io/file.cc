@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "exit_code.h"
+#include "report/streams.h"
 
 namespace laconic::app {
 namespace {
@@ -63,6 +64,16 @@ class SignalsHeld {
 // What a write would raise beside failing.
 constexpr std::array write_signals{SIGPIPE, SIGXFSZ};
 
+bool is_stdout(const struct stat& s) {
+  struct stat out{};
+  return ::fstat(STDOUT_FILENO, &out) == 0 && out.st_dev == s.st_dev && out.st_ino == s.st_ino;
+}
+
+/// Whether a name stands for what the shell has opened already: that is no file that --force would have to permit.
+bool names_stdout(const std::string& path) {
+  return path == "/dev/stdout" || path == "/dev/fd/1" || path == "/proc/self/fd/1";
+}
+
 std::string describe(int error) { return std::system_category().message(error); }
 
 }  // namespace
@@ -108,8 +119,10 @@ OutputFile::OutputFile(const std::string& path, bool overwrite) : path_(path), t
   struct stat s{};
   if (::stat(path.c_str(), &s) == 0) {
     if (S_ISDIR(s.st_mode)) throw Failure(Exit::no_output, fmt::format("cannot write '{}': it is a folder", path));
-    if (!S_ISREG(s.st_mode)) {
-      fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (is_stdout(s)) keep_reports_off_stdout();
+    if (!S_ISREG(s.st_mode) || names_stdout(path)) {
+      fd_ =
+          names_stdout(path) ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) : ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
       if (fd_ < 0) fail("open");
       return;
     }

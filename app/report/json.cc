@@ -1,11 +1,11 @@
 #include "report/json.h"
 
-#include <fmt/core.h>
+#include "report/streams.h"
 
 namespace laconic::app {
 
 void print_json(const nlohmann::json& j) {
-  fmt::print("{}\n", j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  report(j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace laconic::app

@@ -11,7 +11,7 @@ inline nlohmann::json finite_or_null(double v) {
   return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(nullptr);
 }
 
-/// One object on stdout. What is not UTF-8, as a file's name may be, has U+FFFD in its place.
+/// One object, by report(). What is not UTF-8, as a file's name may be, has U+FFFD in its place.
 void print_json(const nlohmann::json& j);
 
 }  // namespace laconic::app

@@ -1,11 +1,15 @@
 #include "report/streams.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cstdio>
 
 namespace laconic::app {
+namespace {
+bool data_on_stdout = false;
+}
 
 void open_standard_streams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
@@ -18,5 +22,15 @@ void complain(const std::string& text) noexcept {
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
   static_cast<void>(std::fflush(stderr));
 }
+
+void report(const std::string& text) {
+  if (data_on_stdout) {
+    complain(text);
+  } else {
+    fmt::print("{}", text);
+  }
+}
+
+void keep_reports_off_stdout() { data_on_stdout = true; }
 
 }  // namespace laconic::app

@@ -12,4 +12,10 @@ void open_standard_streams();
 /// On stderr. That nobody can read it changes nothing else.
 void complain(const std::string& text) noexcept;
 
+/// What a command has to say of what it did: on stdout, or after keep_reports_off_stdout() on stderr.
+void report(const std::string& text);
+
+/// An output's data go there.
+void keep_reports_off_stdout();
+
 }  // namespace laconic::app

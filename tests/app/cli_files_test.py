@@ -253,6 +253,19 @@ class Failures(CommandTest):
         self.shell('"$L" compress x.f32 -b 1e-3rel 2>/dev/full')
         self.assertIn("x.f32.lcz", self.files())
 
+    def test_data_on_stdout_stay_alone(self):
+        self.write("x.f32", floats(wave(100)))
+        self.run_laconic("compress", "x.f32", "-o", "good.lcz")
+        for out in ("> x.lcz", "| cat > x.lcz"):
+            for option in ("", "--json"):
+                _, said = self.shell(f'"$L" {option} compress x.f32 -o /dev/stdout {out}')
+                self.assertIn("x.f32", said)
+                self.assertEqual(self.read("x.lcz"), self.read("good.lcz"))
+            self.shell(f'"$L" decompress x.lcz -o /dev/stdout {out.replace("x.lcz", "y.f32")}')
+            self.assertEqual(self.read("y.f32"), self.read("x.f32"))
+        self.shell('"$L" compress x.f32 -f -o x.lcz > x.lcz')
+        self.assertEqual(self.read("x.lcz"), self.read("good.lcz"))
+
     def test_programs_are_not_run_to_find_out_their_mpi(self):
         names = ["job.sh", "mpirun_case.sh", "prune.sh"]
         for name in names:
