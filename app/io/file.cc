@@ -74,6 +74,14 @@ bool names_stdout(const std::string& path) {
   return path == "/dev/stdout" || path == "/dev/fd/1" || path == "/proc/self/fd/1";
 }
 
+/// Where a file that is not there yet will be: links that lead to nothing are followed.
+std::filesystem::path through_links(std::filesystem::path path) {
+  std::error_code ignored;
+  while (std::filesystem::is_symlink(std::filesystem::symlink_status(path, ignored)))
+    path = path.parent_path() / std::filesystem::read_symlink(path);
+  return path;
+}
+
 std::string describe(int error) { return std::system_category().message(error); }
 
 }  // namespace
@@ -133,6 +141,10 @@ OutputFile::OutputFile(const std::string& path, bool overwrite) : path_(path), t
     std::error_code ignored;
     const auto real = std::filesystem::canonical(path, ignored);
     if (!ignored) target_ = real.string();
+  } else if (errno == ELOOP) {
+    fail("open");
+  } else {
+    target_ = through_links(path).string();
   }
   open_temporary();
 }

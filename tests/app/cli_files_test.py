@@ -317,6 +317,18 @@ class Failures(CommandTest):
             self.assertEqual(os.stat(self.path("x.lcz")).st_mode & 0o7777, mode)
             os.remove(self.path("x.lcz"))
 
+    def test_links_to_nothing_are_written_through(self):
+        self.write("x.f32", floats(wave(100)))
+        os.mkdir(self.path("to"))
+        for name, target in (("a.lcz", "to/b.lcz"), ("to/b.lcz", "c.lcz"), ("loop", "loop"), ("far.lcz", "absent/far.lcz")):
+            os.symlink(target, self.path(name))
+        self.run_laconic("compress", "x.f32", "-o", "a.lcz")
+        self.assertTrue(os.path.islink(self.path("a.lcz")) and os.path.islink(self.path("to/b.lcz")))
+        self.assertTrue(os.path.isfile(self.path("to/c.lcz")) and not os.path.islink(self.path("to/c.lcz")))
+        self.run_laconic("compress", "x.f32", "-o", "loop", code=5)
+        self.run_laconic("compress", "x.f32", "-o", "far.lcz", "--force", code=5)
+        self.assertTrue(os.path.islink(self.path("loop")) and os.path.islink(self.path("far.lcz")))
+
     def test_no_such_output_folder(self):
         self.write("x.f32", floats(wave(100)))
         self.run_laconic("compress", "x.f32", "-o", "absent/x.lcz", code=5)
