@@ -286,9 +286,10 @@ nlohmann::json to_json(const std::vector<CodecRow>& rows, const std::map<Group, 
 void print_per_field(const std::vector<CodecRow>& rows) {
   Table table(columns({"field", "codec", "bound", "ratio"}));
   for (const CodecRow& r : rows) {
-    std::vector<std::string> cells = {
-        r.field, fmt::format("{} {}{}{}", r.codec(), r.target, r.in_cache ? " cache" : "", r.threads > 1 ? " x2" : ""),
-        r.bound, fmt::format("{:.2f}", r.ratio())};
+    std::vector<std::string> cells = {r.field,
+                                      fmt::format("{} {}{}{}", r.codec(), r.target, r.in_cache ? " cache" : "",
+                                                  r.threads > 1 ? fmt::format(" x{}", r.threads) : ""),
+                                      r.bound, fmt::format("{:.2f}", r.ratio())};
     for (const Operation& o : operations) cells.push_back(speed(rate(r, r.*o.seconds), r.versus_copy(r.*o.seconds)));
     cells.insert(cells.end(), {share_of_bound(r.error_over_bound), fmt::format("{}", r.violations)});
     table.row(std::move(cells));
