@@ -307,6 +307,8 @@ int run_bench_codec(const Session& session, const BenchOptions& options) {
   const auto summary = summarise(rows);
   if (session.json) {
     print_json(to_json(rows, summary));
+  } else if (session.quiet) {
+    // the exit code says it
   } else if (options.ratio_only) {
     print_ratios(rows, bounds);
   } else {
