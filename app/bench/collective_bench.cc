@@ -1,6 +1,7 @@
 #include "bench/collective_bench.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -152,6 +153,19 @@ SizeResult measure_size(const CollectiveOptions& options, const std::vector<Mode
   return result;
 }
 
+/// Ranks that were started with different command lines would crash or wait for ever.
+void require_alike(const CollectiveOptions& options, const std::vector<std::size_t>& sizes, const LoadedField& field,
+                   Communicator& comm) {
+  Transport& t = comm.transport();
+  require_same_words(
+      t, fmt::format("{} {} {} {} {} {} {} {} {}", name_of(options.collective), options.bound, sizes.size(),
+                     fmt::join(options.modes, ","), fmt::join(options.codecs, ","), fmt::join(options.schedules, ","),
+                     options.repetitions, options.warm_up, name_of(field.field.shape.dtype)));
+  for (const std::size_t bytes : sizes) require_same_count(t, bytes / size_of(field.field.shape.dtype));
+  require_same_count(t, field.array().count);
+  require_same_bytes(t, field.bytes, "read other files");
+}
+
 }  // namespace
 
 double SizeResult::speedup(const ModeResult& mode) const {
@@ -182,6 +196,7 @@ CollectiveResult measure_collective(const CollectiveOptions& options, Communicat
   result.ranks = comm.size();
   result.repetitions = options.repetitions;
   result.counts_wire = !options.interface.empty();
+  require_alike(options, sizes, field, comm);
   for (const std::size_t bytes : sizes) {
     CollectiveWork work(options.collective, field, bytes, comm.rank(), comm.size());
     result.sizes.push_back(measure_size(options, modes, bound, work, comm));

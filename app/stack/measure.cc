@@ -80,6 +80,7 @@ class Experiment {
   }
 
   StackResult run() {
+    require_alike();
     time_both();
     describe();
     break_down();
@@ -89,6 +90,17 @@ class Experiment {
 
  private:
   [[nodiscard]] std::size_t count() const { return operand_.size() / size_of(set_.dtype); }
+
+  /// Every rank reads all images. Ranks that differ would crash or wait for ever.
+  void require_alike() {
+    require_same_count(t_, count());
+    require_same_words(t_, fmt::format("{} {} {}", options_.op, options_.bound, options_.repetitions));
+    const std::string shape = fmt::format("{} {} {} {} {} {}", name_of(set_.dtype), set_.images, set_.slabs, set_.rows,
+                                          set_.cols, mosaic_.across);
+    require_same_bytes(t_, {reinterpret_cast<const std::uint8_t*>(shape.data()), shape.size()},
+                       "has images of another shape");
+    require_same_bytes(t_, set_.bytes, "read other files");
+  }
 
   void time_both() {
     const ConstArray send{operand_.data(), count(), set_.dtype};

@@ -5,6 +5,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import unittest
 
@@ -83,6 +84,28 @@ class BenchCollective(CommandTest):
             with self.subTest(wrong):
                 out, _ = self.run_laconic("--json", *wrong, code=3 if "absent.npy" in wrong else 2, launcher=(*LAUNCH, "-n", "3"))
                 self.assertIn(wrong[-2] if "0" in wrong else wrong[-1], json.loads(out)["error"])
+
+    def run_two(self, first, second):
+        """Two ranks with different command lines; both have to fail with 4 and the same words."""
+        mine = [cli_support.LACONIC, *first]
+        done = subprocess.run([*LAUNCH, "-n", "1", *mine, ":", "-n", "1", cli_support.LACONIC, *second], cwd=self.folder,
+                              capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, 4, done.stdout + done.stderr)
+        return done.stderr
+
+    def test_ranks_that_differ(self):
+        for name, values in (("x.f32", wave(5000)), ("y.f32", wave(5000)[::-1])):
+            self.write(name, floats(values))
+        bench = ["bench", "allreduce", "x.f32", "--repetitions", "1", "--size"]
+        said = self.run_two([*bench, "4k"], [*bench, "8k"])
+        self.assertIn("rank 1 has 2048 values, rank 0 1024", said)
+        said = self.run_two([*bench, "4k"], [w.replace("x.", "y.") for w in [*bench, "4k"]])
+        self.assertIn("rank 1 read other files than rank 0", said)
+        stack = ["stack", "--dims", "50x100", "--repetitions", "1", "--size"]
+        said = self.run_two([*stack, "40k", "x.f32"], [*stack, "80k", "x.f32"])
+        self.assertRegex(said, "rank 1 has [0-9]+ values, rank 0 [0-9]+")
+        said = self.run_two([*stack, "1", "x.f32"], [*stack, "1", "y.f32"])
+        self.assertIn("rank 1 read other files than rank 0", said)
 
     def test_failures(self):
         for wrong in (("--modes", "zccl-mt"), ("--codec", "gzip"), ("-b", "10x"), ("--schedule", "square", "-t", "1"), ("--wire", "nonsense0"),
