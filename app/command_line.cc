@@ -60,7 +60,8 @@ void CommandSyntax::option(const std::string& names, int& to, const std::string&
 }
 
 void CommandSyntax::option(const std::string& names, double& to, const std::string& help) {
-  app_->add_option(names, to, help);
+  // CLI11 takes nothing for 0.
+  app_->add_option(names, to, help)->check([](const std::string& word) { return word.empty() ? "want a number" : ""; });
 }
 
 void CommandSyntax::existing_file(const std::string& names, std::string& to, const std::string& help) {

@@ -204,6 +204,7 @@ int run_compress(const Session& session, CompressOptions& options) {
   checked_threads(options.threads);
   if (options.output.empty()) options.output = options.input + ".lcz";
   const ArrayReader in(options.input, options.hint.hint());
+  if (std::isinf(options.fill)) throw Failure(Exit::usage, "--fill: want a finite value; infinities are kept anyway");
   options.fill = rounded_to(in.shape().dtype, options.fill);
   const Outcome outcome = compress_file(in, options, session.progress());
   if (session.json) {

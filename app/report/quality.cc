@@ -142,7 +142,17 @@ Range scan_without(ConstArray x, std::optional<double> fill, bool drop_huge) {
 }
 
 double rounded_to(DType dtype, double v) {
-  return dtype == DType::f64 ? v : static_cast<double>(static_cast<float>(v));
+  const auto single = static_cast<float>(v);
+  switch (dtype) {
+    case DType::f16:
+      return static_cast<double>(f32_of_f16(f16_of_f32(single)));
+    case DType::bf16:
+      return static_cast<double>(f32_of_bf16(bf16_of_f32(single)));
+    case DType::f32:
+      return static_cast<double>(single);
+    default:
+      return v;
+  }
 }
 
 double value_at(ConstArray x, std::size_t i) {

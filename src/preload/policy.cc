@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <fstream>
 #include <string>
+#include <system_error>
+#include <utility>
 
 #include "core/error.h"
 
@@ -121,8 +124,9 @@ Policy load_policy(const std::string& path) {
   std::string text(longest + 1, '\0');
   if (in) in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!in.eof()) {
-    throw Error(Code::io,
-                "the policy '" + path + "' " + (in.is_open() && in.good() ? "is longer than 1 MiB" : "cannot be read"));
+    const std::string why = std::generic_category().message(std::exchange(errno, 0));
+    throw Error(Code::io, "the policy '" + path + "' " +
+                              (in.is_open() && in.good() ? "is longer than 1 MiB" : "cannot be read: " + why));
   }
   text.resize(static_cast<std::size_t>(in.gcount()));
   return parse_policy(text, path);

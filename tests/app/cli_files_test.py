@@ -127,6 +127,16 @@ class RoundTrips(CommandTest):
         self.run_laconic("decompress", "x.f32.lcz")
         self.assertEqual(self.files(), ["x.f32", "x.f32.lcz"])
 
+    def test_fill_value_is_rounded_to_the_type(self):
+        values = [math.sin(i / 50) for i in range(5000)]
+        values[::100] = [-9999.0] * 50  # -10000 as f16, -9984 as bf16
+        for dtype, pack in (("f16", lambda v: struct.pack("<e", v)), ("bf16", lambda v: struct.pack("<f", v)[2:])):
+            self.write("x." + dtype, b"".join(map(pack, values)))
+            report = self.json("compress", "x." + dtype, "-b", "1e-2rel", "--fill", "-9999", "-f")
+            self.assertLess(report["absolute_bound"], 0.03)
+        for wrong in ("", "inf", "1e400"):
+            self.run_laconic("compress", "x.f16", "--fill=" + wrong, "-f", code=2)
+
     def test_fill_value_is_no_part_of_the_range(self):
         values = wave(3000)
         values[100:200] = [1e30] * 100
