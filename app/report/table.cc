@@ -41,7 +41,7 @@ std::string Table::text() const {
 std::string human_bytes(double bytes) {
   static constexpr std::array<const char*, 5> units = {"B", "kB", "MB", "GB", "TB"};
   std::size_t unit = 0;
-  while (bytes >= 1000 && unit + 1 < units.size()) {
+  while (bytes >= (unit == 0 ? 1000 : 999.5) && unit + 1 < units.size()) {
     bytes /= 1000;
     ++unit;
   }
@@ -49,8 +49,9 @@ std::string human_bytes(double bytes) {
 }
 
 std::string human_time(double seconds) {
-  if (seconds >= 1) return fmt::format("{:.3g} s", seconds);
-  if (seconds >= 1e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
+  // Three digits: what they round up is the next unit's.
+  if (seconds >= 0.9995) return fmt::format("{:.3g} s", seconds);
+  if (seconds >= 0.9995e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
   return fmt::format("{:.3g} us", seconds * 1e6);
 }
 

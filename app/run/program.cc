@@ -93,6 +93,8 @@ bool has_own_mpi(const std::string& content) {
 
 }  // namespace
 
+bool can_be_run(const std::string& word) { return !executable_of(word).empty(); }
+
 bool is_launcher(const std::string& word) {
   const fs::path name = fs::path(word).filename();
   const auto is_one_of = [](const std::string& text, const auto& known) {

@@ -23,6 +23,9 @@ MpiOfProgram mpi_of(const std::vector<std::string>& command);
 /// words (Python, scripts).
 bool does_nothing_in_background(const std::vector<std::string>& command);
 
+/// Whether a word names a file that can be run, itself or on the PATH.
+bool can_be_run(const std::string& word);
+
 /// Whether a word is called as MPIs call their launchers: mpirun, mpiexec, orterun, prterun or prun, or one of these
 /// with an MPI's name behind a dot. Anything else must not be run to find out what it is.
 bool is_launcher(const std::string& word);

@@ -255,6 +255,12 @@ class Failures(CommandTest):
         self.assertEqual(self.read("x.lcz"), self.read("good.lcz"))
         self.shell('"$L" inspect x.lcz >&-', code=5)
 
+    def test_run_of_what_is_no_program(self):
+        self.write("data.txt", b"text")
+        for wrong in ("nosuchprogram", "/", "./data.txt"):
+            _, said = self.run_laconic("run", "--bound", "1e-3", "--", wrong, code=3)
+            self.assertIn(f"'{wrong}' is not found, or no file that can be run", said)
+
     def test_stderr_that_cannot_be_written(self):
         self.write("x.f32", floats([1e30] + wave(100)))
         for arguments, code in (("inspect absent", 3), ("compress x.f32 -t 0", 2), ("nonsense", 2), ("compress x.f32 -o absent/x", 5)):

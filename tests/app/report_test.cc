@@ -99,6 +99,8 @@ TEST(AppTable, ColumnsAlign) {
 TEST(AppTable, NumbersForPeople) {
   EXPECT_EQ(human_bytes(999), "999 B");
   EXPECT_EQ(human_bytes(3.84e6), "3.84 MB");
+  EXPECT_EQ(human_bytes(999600), "1 MB");
+  EXPECT_EQ(human_time(0.0009996), "1 ms");
   EXPECT_EQ(human_time(1.5), "1.5 s");
   EXPECT_EQ(human_time(0.0123), "12.3 ms");
   EXPECT_EQ(human_time(4.5e-6), "4.5 us");
