@@ -41,8 +41,8 @@ inline void require_same_bytes(Transport& t, std::span<const std::uint8_t> mine,
     if (all[r] != all[0]) throw Failure(Exit::bad_data, fmt::format("rank {} {} than rank 0", r, what));
 }
 
-inline void require_same_words(Transport& t, const std::string& mine) {
-  require_same_bytes(t, {reinterpret_cast<const std::uint8_t*>(mine.data()), mine.size()}, "was given other options");
+inline void require_same_words(Transport& t, const std::string& mine, const char* what = "was given other options") {
+  require_same_bytes(t, {reinterpret_cast<const std::uint8_t*>(mine.data()), mine.size()}, what);
 }
 
 }  // namespace laconic::app

@@ -95,9 +95,9 @@ class Experiment {
   void require_alike() {
     require_same_count(t_, count());
     require_same_words(t_, fmt::format("{} {} {}", options_.op, options_.bound, options_.repetitions));
-    const std::string shape = fmt::format("{} {} {} {} {} {}", name_of(set_.dtype), set_.images, set_.slabs, set_.rows,
-                                          set_.cols, mosaic_.across);
-    require_same_bytes(t_, {reinterpret_cast<const std::uint8_t*>(shape.data()), shape.size()},
+    require_same_words(t_,
+                       fmt::format("{} {} {} {} {} {}", name_of(set_.dtype), set_.images, set_.slabs, set_.rows,
+                                   set_.cols, mosaic_.across),
                        "has images of another shape");
     require_same_bytes(t_, set_.bytes, "read other files");
   }

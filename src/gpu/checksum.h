@@ -29,7 +29,6 @@ constexpr
 struct WordPowers {
   std::uint32_t of[32];
 };
-/// As many as there are: x^32 to the power of 2^31 - 1 is 1.
 constexpr WordPowers word_powers() {
   WordPowers p{};
   std::uint32_t v = 0x40000000U;  // x
@@ -41,6 +40,7 @@ constexpr WordPowers word_powers() {
   return p;
 }
 
+// So x^32 to the power of 2^31 - 1 is 1, and a number of words counts modulo that.
 static_assert(word_powers().of[31] == word_powers().of[0]);
 
 inline constexpr int checksum_rows = 64;                            ///< of 32 words, that a warp sums up at once
