@@ -28,7 +28,7 @@ const Report& allgather_parts(ConstArray send, const MutArray& recv, const Parts
     call.check_parts(parts, recv.count, send.count);
     if (!call.proposal().refused) call.check_apart({}, split(recv, counts, parts.displs));
     call.proposal().total = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
-    call.proposal().layout = digest({counts.begin(), counts.end()});
+    call.proposal().parts = parts.counts;
   }
   const auto plainly = [&](PlainCollectives& library) {
     library.allgather(send, recv, {parts.equal, counts, parts.displs});

@@ -27,7 +27,7 @@ const Report& gather_parts(const ConstArray& send, const MutArray& recv, const P
       const bool in_place = send.data == written[me].data;
       call.check_apart(in_place ? std::vector<ConstArray>{} : std::vector<ConstArray>{send}, written);
     }
-    call.proposal().layout = digest({counts.begin(), counts.end()});
+    call.proposal().parts = counts;
   } else {
     call.check_arrays(send, {nullptr, 0, send.dtype}, nullptr);
   }
@@ -42,7 +42,6 @@ const Report& gather_parts(const ConstArray& send, const MutArray& recv, const P
   call.scan_operand(send);
   plain.propose(send);
   const Agreement agreed = call.agree(CountRule::shares);
-  agree_on_shares(comm, agreed, Collective::gather, root, counts, call.report());
 
   const std::vector<std::size_t> shares(agreed.counts.begin(), agreed.counts.end());
   std::vector<ConstArray> operands(shares.size(), ConstArray{nullptr, 0, send.dtype});

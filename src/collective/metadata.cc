@@ -74,7 +74,7 @@ Record pack(const Proposal& p) {
   r.threads = static_cast<std::uint16_t>(std::clamp(p.threads, 1, 0xffff));
   r.count = p.count;
   r.total = p.total;
-  r.layout = p.layout;
+  if (!p.parts.empty()) r.layout = digest({p.parts.begin(), p.parts.end()});
   r.segment_values = p.segment_values;
   r.least_segment_bits = static_cast<std::uint8_t>(std::countr_zero(p.segment_bytes.least));
   r.most_segment_bits = static_cast<std::uint8_t>(std::countr_zero(p.segment_bytes.most));
@@ -144,8 +144,6 @@ void require_equal(const std::vector<Record>& all, CountRule rule) {
     differ("framework", name_of(static_cast<Framework>(other.framework)),
            name_of(static_cast<Framework>(first.framework)));
     if (rule == CountRule::equal) differ("count", std::to_string(other.count), std::to_string(first.count));
-    if (rule != CountRule::shares)
-      differ("counts with digest", std::to_string(other.layout), std::to_string(first.layout));
   }
 }
 
@@ -193,26 +191,6 @@ void agree_on_fraction(Agreement& agreed, const std::vector<Record>& all) {
   agreed.fraction = (agreed.sampled ? fitting : any).get();
 }
 
-void require_totals(const std::vector<Record>& all) {
-  std::uint64_t sum = 0;
-  for (const Record& r : all) sum += r.count;
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    if (all[r].total == sum) continue;
-    throw Error(Code::mismatch, std::string(name_of(static_cast<Collective>(all[r].collective))) + ": rank " +
-                                    std::to_string(r) + " has room for " + std::to_string(all[r].total) +
-                                    " elements, all ranks together bring " + std::to_string(sum));
-  }
-}
-
-void require_nobody_refused(const std::vector<Record>& all) {
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    if (all[r].refused == 0) continue;
-    const std::string text(all[r].text, strnlen(all[r].text, text_room));
-    throw refusal(static_cast<Collective>(all[r].collective), static_cast<int>(r),
-                  Error(static_cast<Code>(all[r].refused), text));
-  }
-}
-
 /// allgather_small of trivially copyable values, and what it cost.
 template <typename T>
 std::vector<T> exchange(Communicator& comm, std::span<const T> mine, Report& report) {
@@ -234,6 +212,58 @@ std::vector<T> exchange(Communicator& comm, const T& mine, Report& report) {
   return exchange(comm, std::span<const T>(&mine, 1), report);
 }
 
+/// "rank 1 passed count 20, rank 0 has counts[1] = 15"
+[[noreturn]] void throw_other_parts(Collective what, int rank, std::uint64_t count, const std::string& who,
+                                    std::uint64_t expected) {
+  throw Error(Code::mismatch, std::string(name_of(what)) + ": rank " + std::to_string(rank) + " passed count " +
+                                  std::to_string(count) + ", " + who + " has counts[" + std::to_string(rank) +
+                                  "] = " + std::to_string(expected));
+}
+
+/// That those who say what all ranks' counts are mean the same, and where they must, the counts that there are.
+void require_same_parts(Communicator& comm, const Proposal& mine, const std::vector<Record>& all, CountRule rule,
+                        const std::vector<std::uint64_t>& counts, Report& report) {
+  if (rule == CountRule::any) return;
+  const std::uint64_t wanted = rule == CountRule::equal ? all.front().layout : digest(counts);
+  const auto other = std::ranges::find_if(
+      all, [&](const Record& r) { return r.layout != wanted && (r.layout != 0 || rule == CountRule::equal); });
+  if (other == all.end()) return;
+  std::vector<std::uint64_t> row(mine.parts.begin(), mine.parts.end());
+  row.resize(all.size());
+  const std::vector<std::uint64_t> rows = exchange(comm, std::span<const std::uint64_t>(row), report);
+  const auto what = static_cast<Collective>(other->collective);
+  const auto rank = static_cast<int>(other - all.begin());
+  const auto theirs = std::span(rows).subspan(static_cast<std::size_t>(rank) * all.size(), all.size());
+  const auto expected = rule == CountRule::equal ? std::span(rows).first(all.size()) : std::span(counts);
+  const auto [at, there] = std::ranges::mismatch(expected, theirs);
+  const auto part = static_cast<int>(at - expected.begin());
+  if (rule == CountRule::equal)
+    throw_mismatch(what, ("counts[" + std::to_string(part) + "]").c_str(), rank, std::to_string(*there),
+                   std::to_string(*at));
+  throw_other_parts(what, part, *at, (rule == CountRule::shares ? "the root, rank " : "rank ") + std::to_string(rank),
+                    *there);
+}
+
+void require_totals(const std::vector<Record>& all) {
+  std::uint64_t sum = 0;
+  for (const Record& r : all) sum += r.count;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    if (all[r].total == sum) continue;
+    throw Error(Code::mismatch, std::string(name_of(static_cast<Collective>(all[r].collective))) + ": rank " +
+                                    std::to_string(r) + " has room for " + std::to_string(all[r].total) +
+                                    " elements, all ranks together bring " + std::to_string(sum));
+  }
+}
+
+void require_nobody_refused(const std::vector<Record>& all) {
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    if (all[r].refused == 0) continue;
+    const std::string text(all[r].text, strnlen(all[r].text, text_room));
+    throw refusal(static_cast<Collective>(all[r].collective), static_cast<int>(r),
+                  Error(static_cast<Code>(all[r].refused), text));
+  }
+}
+
 }  // namespace
 
 Error refusal(Collective collective, int rank, const Error& why) {
@@ -247,16 +277,16 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
   require_nobody_refused(all);
   require_one_collective(all);
   require_equal(all, rule);
-  if (rule == CountRule::gather) require_totals(all);
   Agreement agreed;
+  for (const Record& r : all) agreed.counts.push_back(r.count);
+  require_same_parts(comm, mine, all, rule, agreed.counts, report);
+  if (rule == CountRule::gather) require_totals(all);
   agreed.threads = all.front().threads;
-  if (mine.root >= 0) agreed.layout = all[static_cast<std::size_t>(mine.root)].layout;
   agreed.plain_seconds = extreme_of(all, &Record::plain_seconds, keeps_ranks_together(mine.collective));
   agreed.compressed_cost = extreme_of(all, &Record::compressed_cost, true);
   agreed.schedule_seconds = {extreme_of(all, &Record::ring_seconds, true),
                              extreme_of(all, &Record::direct_seconds, true)};
   for (const Record& r : all) {
-    agreed.counts.push_back(r.count);
     agreed.range = merge(agreed.range, {r.range_min, r.range_max, r.range_count, r.range_non_finite});
     agreed.confirm = agreed.confirm || (r.flags & flag_confirm) != 0;
     agreed.in_place = agreed.in_place || (r.flags & flag_in_place) != 0;
@@ -272,24 +302,6 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
   }
   agree_on_fraction(agreed, all);
   return agreed;
-}
-
-void agree_on_shares(Communicator& comm, const Agreement& agreed, Collective collective, int root,
-                     std::span<const std::size_t> at_root, Report& report) {
-  if (digest(agreed.counts) == agreed.layout) return;
-  // Only now does anybody need the root's own counts: of the first rank that it sees differently.
-  struct Entry {
-    std::uint64_t rank = 0, count = 0;
-  } mine;
-  if (comm.rank() == root) {
-    while (at_root[mine.rank] == agreed.counts[mine.rank]) ++mine.rank;
-    mine.count = at_root[mine.rank];
-  }
-  const Entry differs = exchange(comm, mine, report)[static_cast<std::size_t>(root)];
-  throw Error(Code::mismatch, std::string(name_of(collective)) + ": rank " + std::to_string(differs.rank) +
-                                  " passed count " + std::to_string(agreed.counts[differs.rank]) + ", the root, rank " +
-                                  std::to_string(root) + ", has counts[" + std::to_string(differs.rank) +
-                                  "] = " + std::to_string(differs.count));
 }
 
 std::vector<std::uint64_t> exchange_rows(Communicator& comm, std::span<const std::size_t> row, Report& report) {

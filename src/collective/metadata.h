@@ -29,10 +29,10 @@ struct Proposal {
   DType dtype = DType::f32;
   Op op = Op::none;
   Bound bound{};
-  std::uint64_t count = 0;   ///< elements of the operand
-  std::uint64_t total = 0;   ///< elements of the whole result, as this rank understands it
-  std::uint64_t layout = 0;  ///< digest of whatever else must be equal (counts per rank)
-  std::int32_t root = -1;    ///< -1: a call without one
+  std::uint64_t count = 0;             ///< elements of the operand
+  std::uint64_t total = 0;             ///< elements of the whole result, as this rank understands it
+  std::span<const std::size_t> parts;  ///< all ranks' counts, as this rank understands them; none: it has no idea
+  std::int32_t root = -1;              ///< -1: a call without one
   Schedule schedule = Schedule::automatic;
   CodecId codec = CodecId::slice;
   Framework framework = Framework::automatic;
@@ -56,7 +56,6 @@ struct Proposal {
 /// What all ranks know after the exchange.
 struct Agreement {
   std::vector<std::uint64_t> counts;  ///< per rank
-  std::uint64_t layout = 0;           ///< the root's
   Range range{};                      ///< of all operands
   double fraction = 1;                ///< mean over those who have taken a sample, within about the agreed bound if any
   bool sampled = false;               ///< within about the bound that the range of all operands gives
@@ -76,8 +75,8 @@ struct Agreement {
 /// How counts must fit together.
 enum class CountRule : std::uint8_t {
   equal,   ///< the same count on every rank
-  gather,  ///< any count, but each rank's total must be the sum of the counts
-  shares,  ///< any count, but the root's Proposal::layout is the digest of all: see agree_on_shares()
+  gather,  ///< any count, but each rank's total is the sum of all, and its parts, if it has any, are the counts
+  shares,  ///< any count, but the root's parts are the counts
   any,     ///< any count, not compared here
 };
 
@@ -86,13 +85,8 @@ Error refusal(Collective collective, int rank, const Error& why);
 
 /// Collective: every rank calls it, also one whose arguments are wrong (with `refused` set). Where one rank refuses,
 /// all throw its error, naming it; where ranks differ, all throw the same Error(mismatch) naming the rank and both
-/// values.
+/// values. Of the parts digests are exchanged; where these differ, all show what they have in one more exchange.
 Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report& report);
-
-/// After agree() with CountRule::shares: throws Error(mismatch) on every rank if the counts that the root has for the
-/// ranks are not what they passed. `at_root`: the root's counts, of interest on the root only.
-void agree_on_shares(Communicator& comm, const Agreement& agreed, Collective collective, int root,
-                     std::span<const std::size_t> at_root, Report& report);
 
 /// Every rank's row of counts (size() entries each), one after the other.
 std::vector<std::uint64_t> exchange_rows(Communicator& comm, std::span<const std::size_t> row, Report& report);
@@ -115,7 +109,7 @@ struct Achieved {
 /// The same over all ranks.
 Achieved achieved_by_all(Communicator& comm, const Achieved& mine, Report& report);
 
-/// FNV-1a, for Proposal::layout.
+/// FNV-1a.
 std::uint64_t digest(const std::vector<std::uint64_t>& values);
 
 }  // namespace laconic

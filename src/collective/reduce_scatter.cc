@@ -103,7 +103,7 @@ const Report& reduce_scatter(const ConstArray& send, const MutArray& recv, std::
   call.check_op(op, send.dtype);
   call.check_bound(send.dtype);
   call.check_parts({.counts = counts}, send.count, recv.count);
-  call.proposal().layout = digest({counts.begin(), counts.end()});
+  call.proposal().parts = counts;
   const auto plainly = [&](PlainCollectives& library) {
     const Beside result(recv, plain_needs_room(send, recv), comm.memory());
     library.reduce_scatter(send, result.get(), {equal, counts}, plain_op(op));

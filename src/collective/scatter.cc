@@ -29,7 +29,7 @@ const Report& scatter_parts(const ConstArray& send, const Parts& parts, const Mu
       if (sent[me].data == recv.data) others.erase(others.begin() + comm.rank());
       call.check_apart(others, {recv});
     }
-    call.proposal().layout = digest({counts.begin(), counts.end()});
+    call.proposal().parts = counts;
   } else {
     call.check_arrays(recv, recv, recv.data);
   }
@@ -47,7 +47,6 @@ const Report& scatter_parts(const ConstArray& send, const Parts& parts, const Mu
   const ConstArray none{nullptr, 0, recv.dtype};
   plain.propose(gaps ? longest_of(sent, none) : at_root ? send : none);
   const Agreement agreed = call.agree(CountRule::shares);
-  agree_on_shares(comm, agreed, Collective::scatter, root, counts, call.report());
 
   const std::vector<std::size_t> shares(agreed.counts.begin(), agreed.counts.end());
   std::vector<ConstArray> operands(shares.size(), ConstArray{nullptr, 0, recv.dtype});

@@ -193,6 +193,34 @@ TEST(Agreement, OverlapThatIsNotInPlace) {
   });
 }
 
+// A rank that knows no counts agrees with whoever does.
+TEST(Agreement, AllgatherCounts) {
+  const std::vector<std::size_t> counts{10, 20, 30};
+  const auto gathered = [&](int teller, const std::vector<std::size_t>& told) {
+    std::vector<std::string> said(3);
+    run_ranks(3, [&](Transport& t) {
+      Communicator comm(t);
+      const auto me = static_cast<std::size_t>(t.rank());
+      const std::vector<float> send(counts[me], 1);
+      std::vector<float> recv(60);
+      try {
+        if (t.rank() != teller) allgather(view(send), view(recv), comm, {});
+        if (t.rank() == teller) allgather(view(send), view(recv), Parts{.counts = told}, comm, {});
+        EXPECT_EQ(std::count(recv.begin(), recv.end(), 1), 60);
+      } catch (const Error& e) {
+        EXPECT_EQ(e.code(), Code::mismatch);
+        said[me] = e.what();
+      }
+      EXPECT_TRUE(comm.usable());
+    });
+    EXPECT_EQ(said, std::vector(3, said[0]));
+    return said[0];
+  };
+  for (const int teller : {0, 2}) EXPECT_EQ(gathered(teller, counts), "");
+  EXPECT_EQ(gathered(0, {10, 19, 31}), "allgather: rank 1 passed count 20, rank 0 has counts[1] = 19");
+  EXPECT_EQ(gathered(2, {11, 19, 30}), "allgather: rank 0 passed count 10, rank 2 has counts[0] = 11");
+}
+
 TEST(Agreement, ReduceScatterCounts) {
   std::atomic<int> named = 0;
   run_ranks(3, [&](Transport& t) {
@@ -204,7 +232,7 @@ TEST(Agreement, ReduceScatterCounts) {
       reduce_scatter(view(std::as_const(send)), view(recv), counts, Op::sum, comm, {});
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), Code::mismatch);
-      named += std::string(e.what()).find("rank 1") != std::string::npos ? 1 : 0;
+      named += std::string(e.what()).find("rank 1 passed counts[0] 20, rank 0 passed 10;") != std::string::npos ? 1 : 0;
     }
   });
   EXPECT_EQ(named, 3);

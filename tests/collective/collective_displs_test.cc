@@ -215,12 +215,13 @@ TEST(Displacements, WrongOnesAreRefusedOnEveryRank) {
                    gather(slice_of(ConstArray(view(y)), 1, counts[me]), view(y), {.counts = counts, .displs = apart}, 0,
                           comm, with("1e-3"));
                  });
-  expect_refused(Code::mismatch, "counts with digest", [&](std::size_t me, Communicator& comm) {
-    const std::vector<std::size_t> mine = me == 0 ? counts : std::vector<std::size_t>{11, 20};
-    const std::vector<float> x(mine[me]);
-    std::vector<float> y(40);
-    allgather(view(x), view(y), {.counts = mine, .displs = apart}, comm, with("1e-3"));
-  });
+  expect_refused(Code::mismatch, "rank 0 passed count 10, rank 1 has counts[0] = 11",
+                 [&](std::size_t me, Communicator& comm) {
+                   const std::vector<std::size_t> mine = me == 0 ? counts : std::vector<std::size_t>{11, 20};
+                   const std::vector<float> x(mine[me]);
+                   std::vector<float> y(40);
+                   allgather(view(x), view(y), {.counts = mine, .displs = apart}, comm, with("1e-3"));
+                 });
   expect_refused(Code::invalid_argument, "in place, counts and displs of send and recv must be the same",
                  [&](std::size_t, Communicator& comm) {
                    const std::vector<std::size_t> equal{10, 10}, one{0, 10}, other{10, 0};
