@@ -264,14 +264,22 @@ const Rule* Runtime::common_rule_for(Collective collective, const Shape& shape, 
   return nullptr;
 }
 
-int Runtime::raise(MPI_Comm comm, const std::string& what) const {
-  log(LogLevel::error, what);
+// MPI's codes are few, and never freed.
+int Runtime::code_of(const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  const auto known = codes_.find(what);
+  if (known != codes_.end()) return known->second;
   int code = MPI_ERR_OTHER;
-  if (PMPI_Add_error_code(error_class_, &code) == MPI_SUCCESS) {
-    std::string text = "Laconic: " + what;
-    text.resize(std::min<std::size_t>(text.size(), MPI_MAX_ERROR_STRING - 1));
-    PMPI_Add_error_string(code, text.c_str());
-  }
+  if (PMPI_Add_error_code(error_class_, &code) != MPI_SUCCESS) return MPI_ERR_OTHER;
+  std::string text = "Laconic: " + what;
+  text.resize(std::min<std::size_t>(text.size(), MPI_MAX_ERROR_STRING - 1));
+  PMPI_Add_error_string(code, text.c_str());
+  return codes_[what] = code;
+}
+
+int Runtime::raise(MPI_Comm comm, const std::string& what) {
+  log(LogLevel::error, what);
+  const int code = code_of(what);
   PMPI_Comm_call_errhandler(comm, code);
   return code;
 }

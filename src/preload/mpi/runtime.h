@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -65,7 +66,7 @@ class Runtime {
   const Rule* common_rule_for(Collective collective, const Shape& shape, Line& line, std::string_view label);
 
   /// As MPI reports errors: calls the communicator's error handler with a code that says `what`; returns the code.
-  int raise(MPI_Comm comm, const std::string& what) const;
+  int raise(MPI_Comm comm, const std::string& what);
   /// The same with an error class of MPI's own.
   static int raise(MPI_Comm comm, int error_class);
 
@@ -73,6 +74,7 @@ class Runtime {
   explicit Runtime(const Config& config);
   [[nodiscard]] bool is_served(MPI_Comm comm) const;
   [[nodiscard]] std::string wishes() const;
+  int code_of(const std::string& what);
   void report();
 
   static Runtime* active_;
@@ -83,6 +85,7 @@ class Runtime {
   bool has_threads_ = false;
   int keyval_ = MPI_KEYVAL_INVALID;  ///< of the attribute that is a communicator's Group
   int error_class_ = MPI_ERR_OTHER;
+  std::map<std::string, int> codes_;  ///< of errors, by their texts
   std::mutex mutex_;
   std::vector<std::pair<MPI_Comm, std::unique_ptr<Group>>> groups_;  ///< in the order in which they were made
 };
