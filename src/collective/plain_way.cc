@@ -160,9 +160,9 @@ void PlainWay::propose(ConstArray operand) {
   }
   if (mode_ != Mode::automatic || p.refused) return;
   operand_ = operand;
-  const Range range = expected_range();
-  if (operand.count == 0 || !may_pay(range)) return;
   call_.check([&] {  // a device may fail
+    const Range range = expected_range();
+    if (operand.count == 0 || !may_pay(range)) return;
     p.fraction = sample(range);
     p.sampled_within = absolute_bound(p.dtype, p.bound, range);
   });
@@ -172,6 +172,7 @@ Range PlainWay::expected_range() const {
   Range range = call_.proposal().range;
   if (history_ == nullptr || history_->widening == 1) return range;
   const double more = range.width() * (history_->widening - 1) / 2;
+  if (!std::isfinite(2 * more)) return range;
   range.min -= more;
   range.max += more;
   return range;
@@ -257,8 +258,9 @@ const Report* PlainWay::if_cheaper(const Agreement& agreed) {
   e.plain_measured = agreed.plain_seconds;
   e.compressed_measured = agreed.compressed_cost * e.compressed_model;
   if (history_ != nullptr) {
-    const double own = call_.proposal().range.width();
-    history_->widening = own > 0 && std::isfinite(own) ? agreed.range.width() / own : 1;
+    // Neither infinite widths nor the smallest ones say anything of the next call's.
+    const double widening = agreed.range.width() / call_.proposal().range.width();
+    history_->widening = std::isfinite(widening) ? widening : 1;
   }
   const bool plainly = history_ != nullptr ? history_->decide(e) : e.plain_model <= e.compressed_model;
   log_choice(workload_, e, plainly);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "collective/allgather.h"
@@ -364,6 +365,23 @@ TEST_F(PlainMpi, ChosenByTheRanksTogether) {
       for (std::size_t k = 0; k < count; k += 97) ASSERT_NEAR(moved[k], sent[k], 1e-3);
     }
     reference::expect_sum(got, operands, 1e-3);
+  }
+}
+
+// What a call learns of ranges beside which this rank's is next to nothing, or which overflow, must not make its next
+// call an error that the others wait for.
+TEST_F(PlainMpi, RangesThatVanishOrOverflowAreNobodysError) {
+  std::vector<double> x(std::size_t{1} << 15), y(x.size()), all(x.size() * n);
+  for (const char* bound : {"1e-3", "1e-3rel"}) {
+    const Options o = with(bound, Mode::automatic);
+    for (int call = 0; call < 24; ++call) {
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = me == 0 ? 0 : std::sin(static_cast<double>(i) * 1e-3);
+      if (me == 0 && call % 2 == 0) x[7] = 5e-324;
+      EXPECT_NO_THROW(allreduce(view(x), view(y), Op::sum, comm, o));
+      if (me != 0) x[0] = -(x[1] = std::numeric_limits<double>::max());
+      if (me == 0 && call % 2 == 0) x[7] = 1;
+      EXPECT_NO_THROW(allgather(view(x), view(all), comm, o));
+    }
   }
 }
 
