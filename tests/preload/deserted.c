@@ -52,6 +52,28 @@ static void blocking(void) {
   MPI_Comm_free(&comm);
 }
 
+/* Of which nobody knows without asking whether they are served. */
+static void irregular(void) {
+  enum { FEW = 5 };
+  MPI_Comm comm;
+  int counts[16], places[16];
+  static float all[16 * COUNT], got[16 * COUNT];
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  for (int r = 0; r < size; ++r) {
+    counts[r] = COUNT;
+    places[r] = r * COUNT;
+  }
+  for (int late = 0; late < 2; ++late) {
+    for (int i = 0; i < FEW && late == (rank == size - 1); ++i) {
+      const int code = MPI_Alltoallv(all, counts, places, MPI_FLOAT, got, counts, places, MPI_FLOAT, comm);
+      expect_ours(code, late ? "alltoallv of a late rank" : "alltoallv without the last rank");
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  MPI_Comm_free(&comm);
+}
+
 static void nonblocking(void) {
   MPI_Comm comm;
   MPI_Request request = MPI_REQUEST_NULL;
@@ -75,6 +97,7 @@ int main(int argc, char** argv) {
   tolerance = argc > 1 ? atof(argv[1]) : 0;
   go_on(MPI_COMM_WORLD);
   blocking();
+  irregular();
   nonblocking();
   go_on(MPI_COMM_WORLD);
   int all = 0;

@@ -98,11 +98,14 @@ Line::Line(MPI_Comm mpi, std::shared_ptr<OwnComm> own, int lane)
       name_(name_of_rank_0(mpi)),
       comm_(share_mpi_transport(std::move(own), lane, mpi, patience(), nodes_among(mpi))) {}
 
-bool Line::passes_over(Collective collective) { return !asking_[static_cast<std::size_t>(collective)].is_due(); }
+bool Line::passes_over(Collective collective) {
+  comm_.require_usable();
+  return !asking_[static_cast<std::size_t>(collective)].is_due();
+}
 
 std::optional<Shape> Line::agree(Collective collective, const Word& mine) {
   Asking& kind = asking_[static_cast<std::size_t>(collective)];
-  const auto words = allgather_value(comm_.transport(), mine);
+  const auto words = exchange(mine);
   const std::optional<Shape> shape = shape_of(words.data(), comm_.size());
   kind.learned(shape && shape->bytes >= Runtime::get()->least_bytes());
   return shape;
@@ -142,6 +145,16 @@ void BackgroundLine::submit(Job job) {
 void BackgroundLine::renew_errors() {
   worker_->submit([this, errors = errors_of(program_)] {
     release(std::exchange(errors_, errors));
+    PMPI_Comm_set_errhandler(own_->get(), errors_);
+  });
+}
+
+void BackgroundLine::outlive_program() {
+  MPI_Errhandler its = MPI_ERRHANDLER_NULL;
+  PMPI_Comm_get_errhandler(program_, &its);
+  program_ = own_->get();
+  worker_->submit([this, its] {
+    release(std::exchange(errors_, its));
     PMPI_Comm_set_errhandler(own_->get(), errors_);
   });
 }

@@ -4,10 +4,12 @@
 #include <mpi.h>
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "collective/communicator.h"
 #include "core/worker.h"
@@ -36,8 +38,20 @@ class Line {
   [[nodiscard]] MPI_Comm mpi() const { return mpi_; }
   /// Rank 0's, when this was made: the name decides about rules, so it must be the same everywhere.
   [[nodiscard]] const std::string& name() const { return name_; }
-  /// Whether an irregular call is not asked about, but left to MPI, and if so, counted. The same on all ranks.
+  /// Whether an irregular call is not asked about, but left to MPI, and if so, counted. The same on all ranks. Throws
+  /// if the communicator is unusable.
   bool passes_over(Collective collective);
+  /// Every rank's value. After an error the communicator is unusable. Collective.
+  template <typename T>
+  std::vector<T> exchange(const T& mine) {
+    comm_.require_usable();
+    try {
+      return allgather_value(comm_.transport(), mine);
+    } catch (...) {
+      comm_.mark_unusable();
+      throw;
+    }
+  }
   /// What becomes of an irregular call; nothing: it is left to MPI. Collective.
   std::optional<Shape> agree(Collective collective, const Word& mine);
 
@@ -63,6 +77,8 @@ class BackgroundLine {
   void submit(Job job);
   /// Errors of MPI's own from now on go where the program has them go now.
   void renew_errors();
+  /// The program frees its communicator while there are calls over it: their errors have this one's from now on.
+  void outlive_program();
   /// The program's communicator.
   [[nodiscard]] MPI_Comm program() const { return program_; }
   /// The line, if all that was submitted is done and it is there; else null. It is the caller's until the next
@@ -72,7 +88,7 @@ class BackgroundLine {
  private:
   void begin();
 
-  MPI_Comm program_;
+  std::atomic<MPI_Comm> program_;
   std::shared_ptr<OwnComm> own_;
   MPI_Errhandler errors_;  ///< of own_
   std::optional<Line> line_;

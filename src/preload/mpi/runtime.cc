@@ -258,7 +258,7 @@ const Rule* Runtime::common_rule_for(Collective collective, const Shape& shape, 
   const Rule* const mine = rule_for(collective, shape, line.name(), comm.size(), label);
   if (!depends_on_label(collective, shape, line.name(), comm.size())) return mine;
   const std::ptrdiff_t which = mine == nullptr ? -1 : mine - policy_.rules.data();
-  const auto all = allgather_value(comm.transport(), static_cast<std::int64_t>(which));
+  const auto all = line.exchange(static_cast<std::int64_t>(which));
   if (std::all_of(all.begin(), all.end(), [which](std::int64_t other) { return other == which; })) return mine;
   if (mine != nullptr) tally_of_process().pass("calls that ranks make under rules of different labels");
   return nullptr;

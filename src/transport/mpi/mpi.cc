@@ -158,6 +158,8 @@ class MpiTransport final : public Transport {
   }
 
   void allgather_small(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) override {
+    // Its next collective would be taken for the one that it has left.
+    if (gave_up_) throw Error(Code::transport, "rank " + std::to_string(rank_) + ": a call before ended in its middle");
     small_->mine.assign(mine.begin(), mine.end());
     small_->all.resize(all.size());
     MPI_Request request = MPI_REQUEST_NULL;
@@ -211,6 +213,7 @@ class MpiTransport final : public Transport {
     const std::lock_guard lock(mutex);
     kept.push_back(std::exchange(small_, std::make_unique<Small>()));
     own_->give_up();
+    gave_up_ = true;
   }
 
   [[nodiscard]] int tag_of(int tag) const { return tag * lanes_ + lane_; }
@@ -221,6 +224,7 @@ class MpiTransport final : public Transport {
   int rank_ = 0;
   int size_ = 1;
   double timeout_;
+  bool gave_up_ = false;
   std::vector<int> nodes_;
   std::unique_ptr<Small> small_ = std::make_unique<Small>();
   std::string name_;
