@@ -157,7 +157,7 @@ int main(int argc, char** argv) {
         begin(kind, persistent, &b[k], comm, &requests[k]);
         reuse(others + 4 * k, 4, MPI_DOUBLE);
       }
-      if (!persistent && round % 3 == 0) MPI_Comm_free(&comm);
+      if ((round + round / KINDS) % 3 == 0) MPI_Comm_free(&comm);
       if (persistent) MPI_Startall(2, requests);
       MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
       for (int k = 0; k < 2; ++k) check(kind, form, round, &b[k]);

@@ -315,13 +315,17 @@ bool is_aliased(const Call& call, int rank) {
 }
 
 std::uint64_t bytes_at_a_glance(const Call& call) {
+  int size = 1;
+  if (!call.irregular && (call.recv.all || call.send.all)) PMPI_Comm_size(call.comm, &size);
+  int rank = 0;
+  if (!call.irregular && is_rooted(call.collective)) PMPI_Comm_rank(call.comm, &rank);
+  return bytes_at_a_glance(call, rank, size);
+}
+
+std::uint64_t bytes_at_a_glance(const Call& call, int rank, int size) {
   if (call.irregular) return ~std::uint64_t{0};
   // Between groups: those at the root's side say nothing of types. (Else MPI has something to say.)
   if (is_rooted(call.collective) && call.root < 0) return 0;
-  int size = 1;
-  if (call.recv.all || call.send.all) PMPI_Comm_size(call.comm, &size);
-  int rank = 0;
-  if (is_rooted(call.collective)) PMPI_Comm_rank(call.comm, &rank);
   const Side& side = common_side(call, rank);
   const bool one_of_many = call.collective == Collective::gather || call.collective == Collective::scatter;
   return bytes_of(side, size) * static_cast<std::uint64_t>(one_of_many && !side.all ? size : 1);
@@ -331,7 +335,7 @@ std::optional<Shape> shape_of(const Call& call, int rank, int size) {
   if (is_rooted(call.collective) && (call.root < 0 || call.root >= size)) return std::nullopt;
   const TypeInfo& type = info_of(common_side(call, rank).type);
   if (!type.base) return std::nullopt;
-  Shape shape{.dtype = *type.base, .op = Op::none, .bytes = bytes_at_a_glance(call)};
+  Shape shape{.dtype = *type.base, .op = Op::none, .bytes = bytes_at_a_glance(call, rank, size)};
   if (shape.bytes == 0) return std::nullopt;  // and so on all ranks, whatever each says that it has none of
   for (const Side* side : sides_of(call, rank)) {
     if (!is_sound(*side, shape.dtype, size)) return std::nullopt;
@@ -346,6 +350,7 @@ std::optional<Shape> shape_of(const Call& call, int rank, int size) {
 
 bool is_refused(const Call& call, int rank, int size) {
   if (is_rooted(call.collective) && (call.root < 0 || call.root >= size)) return true;
+  if (call.irregular && is_aliased(call, rank)) return true;
   const std::vector<const Side*> sides = sides_of(call, rank);
   return std::any_of(sides.begin(), sides.end(),
                      [size](const Side* side) { return !elements_of(*side, size) || !info_of(side->type).usable; });

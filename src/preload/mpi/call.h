@@ -86,13 +86,16 @@ struct Shape {
 std::optional<Shape> shape_of(const Call& call, int rank, int size);
 
 /// Bytes that this rank can tell at once: at most those of the shape. For irregular calls everything.
+std::uint64_t bytes_at_a_glance(const Call& call, int rank, int size);
+/// The same where rank and size are not known yet; asks MPI for those that matter.
 std::uint64_t bytes_at_a_glance(const Call& call);
 
 /// Whether one buffer is used twice, by one type, where MPI wants MPI_IN_PLACE. Open MPI lets that pass, so there it is
 /// no.
 bool is_aliased(const Call& call, int rank);
 
-/// Whether MPI refuses the call at once for what this rank gives: counts, types or the root are none.
+/// Whether MPI refuses the call at once for what this rank gives: counts, types or the root are none; of an irregular
+/// call also buffers.
 bool is_refused(const Call& call, int rank, int size);
 
 /// What one rank has to say of an irregular call, and what all of them make of it: all ranks' words, in rank order.

@@ -32,6 +32,13 @@ int initialize(int* argc, char*** argv, int required, int* provided) {
   return code;
 }
 
+/// The program's communicator ends.
+void let_go(MPI_Comm comm) {
+  if (Runtime::get() == nullptr || comm == MPI_COMM_NULL) return;
+  Runtime::get()->take_group(comm);
+  laconic::preload::outlive_communicator(comm);
+}
+
 }  // namespace
 
 extern "C" {
@@ -57,13 +64,13 @@ int MPI_Finalize(void) {
 
 int MPI_Comm_free(MPI_Comm* comm) {
   static const auto mpi = next<decltype(&PMPI_Comm_free)>("MPI_Comm_free");
-  if (Runtime::get() != nullptr && *comm != MPI_COMM_NULL) Runtime::get()->take_group(*comm);
+  let_go(*comm);
   return mpi(comm);
 }
 
 int MPI_Comm_disconnect(MPI_Comm* comm) {
   static const auto mpi = next<decltype(&PMPI_Comm_disconnect)>("MPI_Comm_disconnect");
-  if (Runtime::get() != nullptr && *comm != MPI_COMM_NULL) Runtime::get()->take_group(*comm);
+  let_go(*comm);
   return mpi(comm);
 }
 

@@ -111,8 +111,9 @@ void say_no(BackgroundLine& line, Collective collective) {
 }
 
 struct Persistent {
-  Persistent(Pending p, Bell b, std::shared_ptr<OwnComm> own)
-      : pending(std::move(p)), bell(b), line(pending.call.comm, std::move(own)) {}
+  /// The call is over `own`: the program may free its communicator before the request.
+  Persistent(Pending p, Bell b, const std::shared_ptr<OwnComm>& own)
+      : pending(std::move(p)), bell(b), line(std::exchange(pending.call.comm, own->get()), own) {}
   Pending pending;
   Bell bell;
   BackgroundLine line;
@@ -152,7 +153,7 @@ int perform(Runtime& runtime, Line& line, const Call& call, const std::string& l
 
 int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& plain) noexcept {
   try {
-    if (is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
+    if (!call.irregular && is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
     Line* const line = group.foreground();
     if (line != nullptr) return perform(runtime, *line, call, runtime.label_of(call, group), plain);
     tally_of_process().pass(too_many_communicators);
@@ -165,7 +166,7 @@ int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& p
 int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, const KeepStart& keep,
           MPI_Request* request) noexcept {
   try {
-    if (is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
+    if (!call.irregular && is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
     BackgroundLine& line = group.background();
     if (call.irregular && is_refused(call, group.rank(), group.size())) {
       say_no(line, call.collective);
@@ -193,13 +194,12 @@ int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, cons
 int make_persistent(Runtime& runtime, const Group& group, Call call, std::shared_ptr<OwnComm> own, const KeepCall& keep,
                     MPI_Request* request) noexcept {
   try {
-    if (is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
+    if (!call.irregular && is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
     Bell mine;
     const int code = PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, mine.tag, bell, &mine.request);
     if (code != MPI_SUCCESS) return code;
     PlainCall plain = keep(call);
-    auto made = std::make_unique<Persistent>(Pending{call, std::move(plain), runtime.label_of(call, group)}, mine,
-                                             std::move(own));
+    auto made = std::make_unique<Persistent>(Pending{call, std::move(plain), runtime.label_of(call, group)}, mine, own);
     *request = mine.request;
     const std::lock_guard lock(persistent_mutex);
     persistents.emplace_back(*request, std::move(made));
@@ -244,6 +244,14 @@ void renew_persistent_errors(MPI_Comm comm) {
   const std::lock_guard lock(persistent_mutex);
   for (const auto& [request, ours] : persistents) {
     if (ours->line.program() == comm) ours->line.renew_errors();
+  }
+}
+
+void outlive_communicator(MPI_Comm comm) {
+  if (persistent_count == 0) return;
+  const std::lock_guard lock(persistent_mutex);
+  for (const auto& [request, ours] : persistents) {
+    if (ours->line.program() == comm) ours->line.outlive_program();
   }
 }
 
