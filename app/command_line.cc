@@ -16,6 +16,13 @@ bool asks_for_json(int argc, char** argv) {
   return false;
 }
 
+/// What is wrong with an option's value where it was forgotten: CLI11 takes nothing for a value, and the next option
+/// too.
+std::string forgotten(const std::string& value) {
+  if (value.empty()) return "its value is empty";
+  return value.starts_with("--") ? "wants a value before " + value : "";
+}
+
 std::string explanation(const CLI::App& app, const CLI::ParseError& e) {
   std::string text = e.what();
   const std::vector<std::string> unknown = app.remaining(true);
@@ -52,16 +59,15 @@ void CommandSyntax::rest(const std::string& name, std::vector<std::string>& to, 
 }
 
 void CommandSyntax::option(const std::string& names, std::string& to, const std::string& help) {
-  app_->add_option(names, to, help)->capture_default_str();
+  app_->add_option(names, to, help)->capture_default_str()->check(forgotten);
 }
 
 void CommandSyntax::option(const std::string& names, int& to, const std::string& help) {
-  app_->add_option(names, to, help)->capture_default_str();
+  app_->add_option(names, to, help)->capture_default_str()->check(forgotten);
 }
 
 void CommandSyntax::option(const std::string& names, double& to, const std::string& help) {
-  // CLI11 takes nothing for 0.
-  app_->add_option(names, to, help)->check([](const std::string& word) { return word.empty() ? "want a number" : ""; });
+  app_->add_option(names, to, help)->check(forgotten);
 }
 
 void CommandSyntax::existing_file(const std::string& names, std::string& to, const std::string& help) {
@@ -74,11 +80,11 @@ void CommandSyntax::choice(const std::string& names, std::string& to, const std:
 }
 
 void CommandSyntax::list(const std::string& names, std::vector<std::string>& to, const std::string& help) {
-  app_->add_option(names, to, help)->capture_default_str()->delimiter(',');
+  app_->add_option(names, to, help)->capture_default_str()->check(forgotten)->delimiter(',');
 }
 
 void CommandSyntax::list(const std::string& names, std::vector<int>& to, const std::string& help) {
-  app_->add_option(names, to, help)->capture_default_str()->delimiter(',');
+  app_->add_option(names, to, help)->capture_default_str()->check(forgotten)->delimiter(',');
 }
 
 void CommandSyntax::flag(const std::string& names, bool& to, const std::string& help) {

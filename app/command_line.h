@@ -31,6 +31,7 @@ class CommandSyntax {
   void arguments(const std::string& name, std::vector<std::string>& to, const std::string& help);
   void rest(const std::string& name, std::vector<std::string>& to, const std::string& help);
 
+  /// A value may not be empty, nor begin with two dashes: it was forgotten then.
   void option(const std::string& names, std::string& to, const std::string& help);
   void option(const std::string& names, int& to, const std::string& help);
   /// The default is not shown.

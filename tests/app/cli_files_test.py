@@ -200,6 +200,18 @@ class Failures(CommandTest):
             self.run_laconic("compress", "x.f32", *options, code=2)
         self.assertEqual(self.files(), ["x.f32"])
 
+    def test_empty_option_values(self):
+        self.write("x.f32", floats(wave(100)))
+        for command, option in (("compress x.f32", "--output"), ("compress x.f32", "--dims"), ("compress x.f32", "--dtype"),
+                                ("compress x.f32", "--bound"), ("compress x.f32", "--threads"), ("decompress x.lcz", "--output"),
+                                ("bench codec x.f32", "--codec"), ("bench codec x.f32", "--only"), ("stack x.f32", "--out"),
+                                ("run", "--bound"), ("run", "--policy"), ("run", "--report"), ("run", "--mode")):
+            _, said = self.run_laconic(*command.split(), option, "", *(["--", "true"] if command == "run" else []), code=2)
+            self.assertIn(option + ":", said)
+        _, said = self.run_laconic("compress", "x.f32", "-o", "--force", code=2)
+        self.assertIn("--output: wants a value before --force", said)
+        self.assertEqual(self.files(), ["x.f32"])
+
     def test_help(self):
         for arguments in (["--help"], ["compress", "--help"], ["bench", "codec", "--help"], ["stack", "--help"]):
             text, _ = self.run_laconic(*arguments)
