@@ -5,6 +5,7 @@
 #include <string>
 
 #include "command_line.h"
+#include "report/streams.h"
 
 namespace laconic::app {
 
@@ -16,6 +17,9 @@ struct Session {
   std::function<int()> command;
 
   [[nodiscard]] bool progress() const { return !json && !quiet; }
+  void warn(const std::string& what) const {
+    if (!quiet) complain("laconic: warning: " + what + "\n");
+  }
 };
 
 void add_compress(CommandSyntax app, Session& session);

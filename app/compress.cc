@@ -49,6 +49,7 @@ struct Outcome {
   Grid grid;
   std::uint64_t raw_bytes = 0;
   std::uint64_t file_bytes = 0;
+  std::uint64_t missing = 0;  // values that are the fill value
   double encode_seconds = 0;
   double decode_seconds = 0;
   double copy_seconds = 0;  // memcpy of the same bytes
@@ -69,7 +70,7 @@ void for_each_segment(std::uint64_t count, DType dtype, F&& f) {
 
 /// The grid for this file: for a relative bound one pass over its values.
 Grid choose_grid(const ArrayReader& in, const CompressOptions& options, const Codec& codec, const Bound& bound,
-                 std::vector<std::uint8_t>& buffer, Progress& progress) {
+                 std::vector<std::uint8_t>& buffer, const Session& session, Progress& progress) {
   const DType dtype = in.shape().dtype;
   Range range;
   if (bound.kind == BoundKind::lossless || bound.kind == BoundKind::ratio || !is_float(dtype))
@@ -81,10 +82,9 @@ Grid choose_grid(const ArrayReader& in, const CompressOptions& options, const Co
     progress.advance(n);
   });
   if (range.max_abs() >= 1e18 && bound.needs_range() && !options.fill_value())
-    complain(fmt::format(
-        "laconic: warning: '{}' reaches {:g}, and the bound is relative to that; if it marks missing data, pass "
-        "--fill {:.9g}\n",
-        in.path(), range.max_abs(), range.max_abs()));
+    session.warn(fmt::format(
+        "'{}' reaches {:g}, and the bound is relative to that; if it marks missing data, pass --fill {:.9g}", in.path(),
+        range.max_abs(), range.max_abs()));
   return grid_for(codec, dtype, bound, range);
 }
 
@@ -110,7 +110,7 @@ std::size_t compress_segment(ConstArray x, Extents extents, const CompressOption
   return bytes;
 }
 
-Outcome compress_file(const ArrayReader& in, const CompressOptions& options, bool show_progress) {
+Outcome compress_file(const ArrayReader& in, const CompressOptions& options, const Session& session) {
   Outcome outcome;
   outcome.bound = Bound::parse(options.bound);
   outcome.codec = &find_codec(options.codec);
@@ -120,8 +120,8 @@ Outcome compress_file(const ArrayReader& in, const CompressOptions& options, boo
   // One page more than needed keeps data() non-null for empty arrays, and touches every page before anything is timed.
   std::vector<std::uint8_t> buffer(largest + 4096);
   OutputFile out(options.output, options.force);
-  Progress progress("compressing", in.count() * 2, show_progress);
-  outcome.grid = choose_grid(in, options, *outcome.codec, outcome.bound, buffer, progress);
+  Progress progress("compressing", in.count() * 2, session.progress());
+  outcome.grid = choose_grid(in, options, *outcome.codec, outcome.bound, buffer, session, progress);
   std::vector<std::uint8_t> frame(frame::capacity(dtype, largest / size_of(dtype), *outcome.codec));
   std::vector<std::uint8_t> decoded(options.verify ? largest + 4096 : 0);
   const std::vector<std::uint8_t> header = make_lcz_header(in.shape(), in.kind());
@@ -131,6 +131,7 @@ Outcome compress_file(const ArrayReader& in, const CompressOptions& options, boo
   for_each_segment(in.count(), dtype, [&](std::uint64_t first, std::size_t n) {
     const MutArray piece{buffer.data(), n, dtype};
     in.read(first, piece);
+    if (options.fill_value()) outcome.missing += occurrences(piece, *options.fill_value());
     const auto made =
         std::span(frame).first(compress_segment(piece, extents_of(in.shape().dims), options, outcome, frame, decoded));
     seal.add_frame(made);
@@ -206,7 +207,9 @@ int run_compress(const Session& session, CompressOptions& options) {
   const ArrayReader in(options.input, options.hint.hint());
   if (std::isinf(options.fill)) throw Failure(Exit::usage, "--fill: want a finite value; infinities are kept anyway");
   options.fill = rounded_to(in.shape().dtype, options.fill);
-  const Outcome outcome = compress_file(in, options, session.progress());
+  const Outcome outcome = compress_file(in, options, session);
+  if (options.fill_value() && outcome.missing == 0)
+    session.warn(fmt::format("--fill: no value of '{}' is {:.9g}", in.path(), options.fill));
   if (session.json) {
     print_json(to_json(outcome, options, in));
   } else if (!session.quiet) {

@@ -141,6 +141,15 @@ Range scan_without(ConstArray x, std::optional<double> fill, bool drop_huge) {
   return r;
 }
 
+std::uint64_t occurrences(ConstArray x, double value) {
+  std::uint64_t found = 0;
+  with_type(x.dtype, [&](auto t) {
+    for (std::size_t i = 0; i < x.count; ++i)
+      if (to_double(load<decltype(t)>(x.data, i)) == value) ++found;
+  });
+  return found;
+}
+
 double rounded_to(DType dtype, double v) {
   const auto single = static_cast<float>(v);
   switch (dtype) {

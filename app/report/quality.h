@@ -34,6 +34,9 @@ void compare(Quality& q, ConstArray original, ConstArray decoded, double bound, 
 /// (fill values of files whose manifest does not name them).
 Range scan_without(ConstArray x, std::optional<double> fill, bool drop_huge);
 
+/// How many elements are this value.
+std::uint64_t occurrences(ConstArray x, double value);
+
 /// v as the nearest value of the dtype: 1e20 itself is no f32, -9999 no f16.
 double rounded_to(DType dtype, double v);
 

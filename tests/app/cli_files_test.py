@@ -147,6 +147,15 @@ class RoundTrips(CommandTest):
         self.assertLess(report["absolute_bound"], 1)
         self.run_laconic("decompress", "x.f32.lcz", "-o", "y.f32")
         self.assertEqual(self.read("y.f32")[400:800], self.read("x.f32")[400:800])
+        self.assertEqual(self.run_laconic("-q", "compress", "x.f32", "-b", "1e-3rel", "-f"), ("", ""))
+
+    def test_fill_value_that_does_not_occur(self):
+        self.write("x.f32", floats(wave(3000) + [1e30]))
+        for bound in ("1e-3rel", "1e-3", "lossless"):
+            _, warning = self.run_laconic("compress", "x.f32", "-b", bound, "--fill", "-999", "-f")
+            self.assertEqual(warning.count("--fill: no value of 'x.f32' is -999"), 1)
+            self.assertEqual(self.run_laconic("compress", "x.f32", "-b", bound, "--fill", "1e30", "-f")[1], "")
+        self.assertEqual(self.run_laconic("-q", "compress", "x.f32", "-b", "1e-3rel", "--fill", "-999", "-f"), ("", ""))
 
     def test_threads_write_the_same_bytes(self):
         self.write("x.f32", floats(wave(50000)))
