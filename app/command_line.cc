@@ -70,10 +70,6 @@ void CommandSyntax::option(const std::string& names, double& to, const std::stri
   app_->add_option(names, to, help)->check(forgotten);
 }
 
-void CommandSyntax::existing_file(const std::string& names, std::string& to, const std::string& help) {
-  app_->add_option(names, to, help)->check(CLI::ExistingFile);
-}
-
 void CommandSyntax::choice(const std::string& names, std::string& to, const std::vector<std::string>& words,
                            const std::string& help) {
   app_->add_option(names, to, help)->check(CLI::IsMember(words));

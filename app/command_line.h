@@ -36,7 +36,6 @@ class CommandSyntax {
   void option(const std::string& names, int& to, const std::string& help);
   /// The default is not shown.
   void option(const std::string& names, double& to, const std::string& help);
-  void existing_file(const std::string& names, std::string& to, const std::string& help);
   void choice(const std::string& names, std::string& to, const std::vector<std::string>& words,
               const std::string& help);
   /// Values that stand apart or with commas between.

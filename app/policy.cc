@@ -1,25 +1,17 @@
 // laconic policy: checks the rules for the drop-in library, and says what becomes of a call.
-#include "preload/policy.h"
-
 #include <fmt/core.h>
 
 #include <memory>
 
 #include "command.h"
-#include "core/error.h"
-#include "exit_code.h"
 #include "report/json.h"
+#include "run/policy_file.h"
 
 namespace laconic::app {
 namespace {
 
 int check(const std::string& path, const Session& session) {
-  preload::Policy policy;
-  try {
-    policy = preload::load_policy(path);
-  } catch (const Error& e) {
-    throw Failure(e.code() == Code::io ? Exit::no_input : Exit::bad_data, e.what());
-  }
+  const preload::Policy policy = read_policy(path);
   if (session.json) {
     print_json({{"policy", path}, {"rules", policy.rules.size()}});
   } else if (!session.quiet) {

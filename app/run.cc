@@ -12,8 +12,8 @@
 #include "command.h"
 #include "core/bound.h"
 #include "exit_code.h"
-#include "preload/policy.h"
 #include "report/json.h"
+#include "run/policy_file.h"
 #include "run/program.h"
 
 namespace laconic::app {
@@ -48,7 +48,9 @@ void set_environment(const RunOptions& o, const Session& session, const std::str
   } else if (!session.quiet) {
     set("LACONIC_REPORT", "summary");
   }
-  static_cast<void>(preload::policy_of(Config::from_environment()));
+  const Config config = Config::from_environment();
+  if (!config.policy.empty()) static_cast<void>(read_policy(config.policy));
+  static_cast<void>(preload::policy_of(config));
   const char* const before = std::getenv("LD_PRELOAD");  // NOLINT(concurrency-mt-unsafe)
   set("LD_PRELOAD", before == nullptr || *before == '\0' ? library : library + ":" + before);
 }
@@ -105,7 +107,7 @@ void add_run(CommandSyntax app, Session& session) {
   CommandSyntax c = app.add_command("run", "Run an unmodified MPI program, its collectives compressed");
   auto o = std::make_shared<RunOptions>();
   c.option("--bound", o->bound, "Error that results may have: 1e-3, 1e-4rel, 80dB, lossless (LACONIC_BOUND)");
-  c.existing_file("--policy", o->policy, "TOML file with rules (LACONIC_POLICY); see laconic policy check");
+  c.option("--policy", o->policy, "TOML file with rules (LACONIC_POLICY); see laconic policy check");
   c.choice("--mode", o->mode, {"auto", "compressed", "plain"}, "auto, compressed or plain (LACONIC_MODE)");
   c.option("--report", o->report, "Write the report to this file as JSON, in place of the summary at the end");
   c.flag("--verify", o->verify, "Compute exact results too, and report the achieved error (LACONIC_VERIFY)");

@@ -84,14 +84,16 @@ std::vector<Field> FieldOptions::choose() const {
   std::vector<Field> fields;
   if (files.empty()) {
     fields = list_fields(find_data_folder(data));
+    std::erase_if(fields, [](const Field& f) { return count_of(f.shape, f.path) == 0; });
   } else {
     for (const std::string& path : files) {
       const ArrayReader in(path, hint.hint());
+      if (in.count() == 0)
+        throw Failure(Exit::bad_data, fmt::format("'{}' is empty: there is nothing to measure", path));
       fields.push_back({path, path, in.shape(), std::nullopt, {}});
     }
   }
   std::erase_if(fields, [&](const Field& f) { return f.name.find(only) == std::string::npos; });
-  std::erase_if(fields, [](const Field& f) { return count_of(f.shape, f.path) == 0; });
   if (fields.empty()) throw Failure(Exit::usage, "no field is left to measure");
   return fields;
 }

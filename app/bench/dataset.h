@@ -52,8 +52,8 @@ struct FieldOptions {
   std::string only;  ///< part of a field's name
 
   void add_to(CommandSyntax command);
-  /// The files, or else the sample fields of the folder; only those whose name contains `only`, and that are not empty.
-  /// Throws Failure(usage) when none is left.
+  /// The files, or else the sample fields of the folder that are not empty; only those whose name contains `only`.
+  /// Throws Failure: usage when none is left, bad_data for a file without elements.
   [[nodiscard]] std::vector<Field> choose() const;
 };
 

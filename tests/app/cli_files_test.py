@@ -276,12 +276,6 @@ class Failures(CommandTest):
         self.assertEqual(self.read("x.lcz"), self.read("good.lcz"))
         self.shell('"$L" inspect x.lcz >&-', code=5)
 
-    def test_run_of_what_is_no_program(self):
-        self.write("data.txt", b"text")
-        for wrong in ("nosuchprogram", "/", "./data.txt"):
-            _, said = self.run_laconic("run", "--bound", "1e-3", "--", wrong, code=3)
-            self.assertIn(f"'{wrong}' is not found, or no file that can be run", said)
-
     def test_stderr_that_cannot_be_written(self):
         self.write("x.f32", floats([1e30] + wave(100)))
         for arguments, code in (("inspect absent", 3), ("compress x.f32 -t 0", 2), ("nonsense", 2), ("compress x.f32 -o absent/x", 5)):
@@ -302,19 +296,6 @@ class Failures(CommandTest):
             self.assertEqual(self.read("y.f32"), self.read("x.f32"))
         self.shell('"$L" compress x.f32 -f -o x.lcz > x.lcz')
         self.assertEqual(self.read("x.lcz"), self.read("good.lcz"))
-
-    def test_programs_are_not_run_to_find_out_their_mpi(self):
-        names = ["job.sh", "mpirun_case.sh", "prune.sh"]
-        for name in names:
-            self.write(name, b"#!/bin/sh\ntouch ran\necho Open MPI\n")
-            os.chmod(self.path(name), 0o755)
-            for more in (["--dry-run"], []):
-                _, said = self.run_laconic("run", "--bound", "1e-3", *more, "--", "./" + name, code=2)
-                self.assertIn("--mpi", said)
-            if os.path.exists(os.path.join(os.path.dirname(cli_support.LACONIC), "..", "lib", "openmpi")):
-                planned = self.json("run", "--bound", "1e-3", "--mpi", "openmpi", "--dry-run", "--", "./" + name, "-n", "2")
-                self.assertEqual(planned["command"], ["./" + name, "-n", "2"])  # no launcher's options for it
-        self.assertEqual(self.files(), names)
 
     def test_wrong_sizes(self):
         self.write("x.f32", floats(wave(100)) + b"abc")

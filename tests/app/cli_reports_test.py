@@ -59,6 +59,7 @@ class BenchCodec(CommandTest):
         self.run_laconic("bench", "codec", self.write("k_100.i32", bytes(400)), "--codec", "szx", code=2)
         self.run_laconic("bench", "codec", "x.f32", "--size", "many", code=2)
         self.run_laconic("bench", "codec", "absent.f32", code=3)
+        self.run_laconic("bench", "codec", "x.f32", self.write("nothing.f32", b""), code=4)
         self.run_laconic("bench", "codec", "--data", self.folder, code=3)
         self.write("MANIFEST.json", b'{"files": [{"name": "a"}]}')
         self.run_laconic("bench", "codec", "--data", self.folder, code=4)
@@ -118,6 +119,7 @@ class BenchError(CommandTest):
                       ("--size", "none"), ("--only", "absent")):
             self.run_laconic("bench", "error", "x.f32", *wrong, code=2)
         self.run_laconic("bench", "error", self.write("x_100.i32", bytes(400)), code=4)
+        self.run_laconic("bench", "error", self.write("nothing.f32", b""), code=4)
 
 
 class BenchCollective(CommandTest):
@@ -195,6 +197,7 @@ class Stack(CommandTest):
         self.run_laconic("stack", "--set", "nonsense", code=3)
         self.run_laconic("stack", *images, self.write("other_30x20.f32", floats(wave(600))), "-n", "2", code=4)
         self.run_laconic("stack", self.write("x_600.i32", floats(wave(600))), code=4)
+        self.run_laconic("stack", self.write("nothing_2x0.f32", b""), code=4)
         self.write("plain", b"")
         self.run_laconic("stack", *images, "-n", "2", "--out", "plain/sub", *self.small, code=5)
 

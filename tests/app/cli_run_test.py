@@ -1,0 +1,58 @@
+"""run and policy: what is refused before any program runs."""
+
+import os
+import sys
+import unittest
+
+import cli_support
+from cli_support import CommandTest
+
+
+def served():
+    """The MPIs that there is a drop-in library for."""
+    folder = os.path.join(os.path.dirname(cli_support.LACONIC), "..", "lib")
+    return [f for f in ("openmpi", "mpich", "abi") if os.path.exists(os.path.join(folder, f, "liblaconic-mpi.so"))]
+
+
+class Run(CommandTest):
+    def test_run_of_what_is_no_program(self):
+        self.write("data.txt", b"text")
+        for wrong in ("nosuchprogram", "/", "./data.txt"):
+            _, said = self.run_laconic("run", "--bound", "1e-3", "--", wrong, code=3)
+            self.assertIn(f"'{wrong}' is not found, or no file that can be run", said)
+
+    def test_programs_are_not_run_to_find_out_their_mpi(self):
+        names = ["job.sh", "mpirun_case.sh", "prune.sh"]
+        for name in names:
+            self.write(name, b"#!/bin/sh\ntouch ran\necho Open MPI\n")
+            os.chmod(self.path(name), 0o755)
+            for more in (["--dry-run"], []):
+                _, said = self.run_laconic("run", "--bound", "1e-3", *more, "--", "./" + name, code=2)
+                self.assertIn("--mpi", said)
+            if "openmpi" in served():
+                planned = self.json("run", "--bound", "1e-3", "--mpi", "openmpi", "--dry-run", "--", "./" + name, "-n", "2")
+                self.assertEqual(planned["command"], ["./" + name, "-n", "2"])  # no launcher's options for it
+        self.assertEqual(self.files(), names)
+
+    def run_touch(self, *options, code=0, environment=None):
+        """With a program that leaves a file behind, which it must not; returns stderr."""
+        if not served():
+            self.skipTest("no MPI was there when Laconic was built")
+        _, said = self.run_laconic("run", "--mpi", served()[0], *options, "--", "touch", "ran", code=code, environment=environment)
+        self.assertNotIn("ran", self.files())
+        return said
+
+    def test_policies_with_mistakes(self):
+        self.write("bad.toml", b"[[rule]]\nbound = \"fast\"\n")
+        for policy, code, why in (("bad.toml", 4, "bad.toml:2:"), ("absent.toml", 3, "absent.toml"), (self.folder, 3, self.folder)):
+            self.assertIn(why, self.run_laconic("policy", "check", policy, code=code)[1])
+            self.assertIn(why, self.run_touch("--policy", policy, code=code))
+            self.assertIn(why, self.run_touch(code=code, environment={"LACONIC_POLICY": policy}))
+        self.write("good.toml", b"[[rule]]\nbound = \"1e-3\"\n")
+        self.run_laconic("policy", "check", "good.toml")
+        self.run_touch("--policy", "good.toml", "--dry-run")
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.dirname(__file__))
+    cli_support.main()
