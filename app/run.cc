@@ -49,7 +49,12 @@ void set_environment(const RunOptions& o, const Session& session, const std::str
     set("LACONIC_REPORT", "summary");
   }
   const Config config = Config::from_environment();
-  if (!config.policy.empty()) static_cast<void>(read_policy(config.policy));
+  if (!config.policy.empty()) {
+    static_cast<void>(read_policy(config.policy));
+    if (std::filesystem::is_fifo(config.policy))
+      throw Failure(Exit::no_input,
+                    fmt::format("the policy '{}' is a pipe, and every rank has to read it", config.policy));
+  }
   static_cast<void>(preload::policy_of(config));
   const char* const before = std::getenv("LD_PRELOAD");  // NOLINT(concurrency-mt-unsafe)
   set("LD_PRELOAD", before == nullptr || *before == '\0' ? library : library + ":" + before);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <system_error>
@@ -119,6 +120,10 @@ bool Policy::depends_on_label(const Situation& s) const {
 }
 
 Policy load_policy(const std::string& path) {
+  // Nobody may be writing to it; the shell's own, as /dev/stdin, has a writer.
+  std::error_code ignored;
+  if (std::filesystem::is_fifo(path, ignored) && !path.starts_with("/dev/"))
+    throw Error(Code::io, "the policy '" + path + "' is a pipe, which may be waited for in vain; name a file");
   constexpr std::size_t longest = std::size_t{1} << 20;  // what goes on for ever is no policy
   std::ifstream in(path, std::ios::binary);
   std::string text(longest + 1, '\0');

@@ -97,7 +97,7 @@ struct Policy {
 /// Throws Error(invalid_argument) whose text begins with "name:line:column: ". `name` is only for such texts.
 Policy parse_policy(std::string_view toml, const std::string& name);
 
-/// The same from a file. Throws Error(io) if it cannot be read, or is longer than any policy.
+/// The same from a file. Throws Error(io) if it cannot be read, is a named pipe, or is longer than any policy.
 Policy load_policy(const std::string& path);
 
 /// The file that LACONIC_POLICY names (Error(io) if it cannot be read), followed by the rule that everything else is

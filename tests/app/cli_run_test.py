@@ -1,6 +1,7 @@
 """run and policy: what is refused before any program runs."""
 
 import os
+import subprocess
 import sys
 import unittest
 
@@ -51,6 +52,18 @@ class Run(CommandTest):
         self.write("good.toml", b"[[rule]]\nbound = \"1e-3\"\n")
         self.run_laconic("policy", "check", "good.toml")
         self.run_touch("--policy", "good.toml", "--dry-run")
+
+    def test_policies_that_are_no_files(self):
+        os.mkfifo(self.path("pipe"))
+        for refused in (self.run_laconic("policy", "check", "pipe", code=3)[1], self.run_touch("--policy", "pipe", code=3)):
+            self.assertIn("is a pipe", refused)
+        for word in ("/dev/stdin", "<(echo)"):
+            done = subprocess.run(["bash", "-c", f'echo | "{cli_support.LACONIC}" policy check {word}'], capture_output=True, text=True,
+                                  timeout=60, check=False)
+            self.assertIn("0 rules, no mistakes", done.stdout, done.stderr)
+        done = subprocess.run(["bash", "-c", f'echo | "{cli_support.LACONIC}" run --mpi {served()[0]} --policy /dev/stdin -- touch ran'],
+                              cwd=self.folder, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual((done.returncode, self.files()), (3, ["pipe"]), done.stderr)
 
 
 if __name__ == "__main__":
