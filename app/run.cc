@@ -12,6 +12,7 @@
 #include "command.h"
 #include "core/bound.h"
 #include "exit_code.h"
+#include "io/file.h"
 #include "report/json.h"
 #include "run/policy_file.h"
 #include "run/program.h"
@@ -34,6 +35,17 @@ void set_if_unset(const char* name, const std::string& value) {
   ::setenv(name, value.c_str(), 0);  // NOLINT(concurrency-mt-unsafe)
 }
 
+/// Before the program runs, not when it has ended.
+void require_writable(const std::string& report) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::file_status there = fs::status(report, ignored);
+  if (fs::is_regular_file(there) && ::access(report.c_str(), W_OK) != 0)
+    throw Failure(Exit::no_output, fmt::format("cannot write '{}': {}", report, std::strerror(errno)));
+  // Makes a temporary beside it, and removes that.
+  if (!fs::exists(there) || fs::is_directory(there)) static_cast<void>(OutputFile(report, false));
+}
+
 /// What the ranks will see; mistakes are found here, not in every rank.
 void set_environment(const RunOptions& o, const Session& session, const std::string& library) {
   if (!o.bound.empty()) {
@@ -49,6 +61,7 @@ void set_environment(const RunOptions& o, const Session& session, const std::str
     set("LACONIC_REPORT", "summary");
   }
   const Config config = Config::from_environment();
+  if (!config.report.empty() && config.report != "summary") require_writable(config.report);
   if (!config.policy.empty()) {
     static_cast<void>(read_policy(config.policy));
     if (std::filesystem::is_fifo(config.policy))

@@ -53,6 +53,20 @@ class Run(CommandTest):
         self.run_laconic("policy", "check", "good.toml")
         self.run_touch("--policy", "good.toml", "--dry-run")
 
+    def test_reports_that_cannot_be_written(self):
+        os.mkdir(self.path("folder"))
+        for report in ("absent/report.json", "folder", "/proc/report.json"):
+            self.assertIn(report, self.run_touch("--report", report, code=5))
+        self.assertIn("absent", self.run_touch("--quiet", code=5, environment={"LACONIC_REPORT": "absent/report.json"}))
+        self.run_touch("--report", "folder/report.json", "--dry-run")
+        self.run_touch("--report", "/dev/null", "--dry-run")
+        self.assertEqual(os.listdir(self.path("folder")), [])
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
+    def test_reports_that_may_not_be_written(self):
+        os.chmod(self.write("report.json", b""), 0o444)
+        self.assertIn("Permission denied", self.run_touch("--report", "report.json", code=5))
+
     def test_policies_that_are_no_files(self):
         os.mkfifo(self.path("pipe"))
         for refused in (self.run_laconic("policy", "check", "pipe", code=3)[1], self.run_touch("--policy", "pipe", code=3)):
