@@ -19,7 +19,6 @@
 #include "command.h"
 #include "core/error.h"
 #include "exit_code.h"
-#include "launcher.h"
 #include "report/json.h"
 #include "report/progress.h"
 #include "report/table.h"
@@ -320,8 +319,7 @@ int run_bench_codec(const Session& session, const BenchOptions& options) {
   return static_cast<int>(kept ? Exit::ok : Exit::bound_violated);
 }
 
-int run_bench_collective(const Session& session, const CollectiveOptions& options) {
-  become_mpi_program(session.arguments);
+int run_bench_collective(const CollectiveOptions& options) {
   throw Failure(Exit::usage, fmt::format("bench {} needs the ranks of an MPI: mpiexec -n 4 laconic bench {}",
                                          name_of(options.collective), name_of(options.collective)));
 }
@@ -346,7 +344,7 @@ void add_bench(CommandSyntax app, Session& session) {
   c.on_chosen(
       [&session, options] { session.command = [&session, options] { return run_bench_codec(session, *options); }; });
   add_collective_benches(bench, [&session](const CollectiveOptions& chosen) {
-    session.command = [&session, chosen] { return run_bench_collective(session, chosen); };
+    session.command = [chosen] { return run_bench_collective(chosen); };
   });
   add_error_bench(bench, session);
 }

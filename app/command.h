@@ -10,9 +10,8 @@
 namespace laconic::app {
 
 struct Session {
-  bool json = false;           ///< one JSON object on stdout instead of text
-  bool quiet = false;          ///< no progress bars, no report; errors only
-  char** arguments = nullptr;  ///< the whole command line, null-terminated
+  bool json = false;   ///< one JSON object on stdout instead of text
+  bool quiet = false;  ///< no progress bars, no report; errors only
   /// Set by the chosen command while parsing; run afterwards. Returns an exit code.
   std::function<int()> command;
 

@@ -9,13 +9,6 @@
 namespace laconic::app {
 namespace {
 
-/// Options come into their variables only after all were understood.
-bool asks_for_json(int argc, char** argv) {
-  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i)
-    if (std::string_view(argv[i]) == "--json") return true;
-  return false;
-}
-
 /// What is wrong with an option's value where it was forgotten: CLI11 takes nothing for a value, and the next option
 /// too.
 std::string forgotten(const std::string& value) {
@@ -35,6 +28,12 @@ std::string explanation(const CLI::App& app, const CLI::ParseError& e) {
 }
 
 }  // namespace
+
+bool asks_for_json(int argc, char** argv) {
+  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i)
+    if (std::string_view(argv[i]) == "--json") return true;
+  return false;
+}
 
 CommandSyntax CommandSyntax::add_command(const std::string& name, const std::string& help) {
   CLI::App* const command = app_->add_subcommand(name, help);

@@ -47,6 +47,9 @@ class CommandSyntax {
   CLI::App* app_;
 };
 
+/// Whether --json is among the words. Options come into their variables only after all were understood.
+bool asks_for_json(int argc, char** argv);
+
 /// A whole command line, of which one command is required.
 class CommandLine {
  public:

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "doctor/probe.h"
 #include "exit_code.h"
@@ -20,6 +22,18 @@ std::string launcher_flavour() {
   return "";
 }
 
+/// laconic stack, and bench of all but what one process measures alone. Help is for each.
+bool is_for_ranks(char** arguments) {
+  std::vector<std::string> words;  // with the values of options, which follow these two
+  for (char** a = arguments + 1; *a != nullptr; ++a) {
+    const std::string word = *a;
+    if (word == "--help" || word == "-h" || word == "--version") return false;
+    if (!word.starts_with('-')) words.push_back(word);
+  }
+  words.resize(2);
+  return words[0] == "stack" || (words[0] == "bench" && words[1] != "codec" && words[1] != "error");
+}
+
 }  // namespace
 
 bool is_first_rank() {
@@ -29,7 +43,7 @@ bool is_first_rank() {
 
 void become_mpi_program(char** arguments) {
   const std::string flavour = launcher_flavour();
-  if (flavour.empty()) return;
+  if (flavour.empty() || !is_for_ranks(arguments)) return;
   const std::string helper = executable_folder() + "/laconic-mpi-" + flavour;
   ::execv(helper.c_str(), arguments);
   throw Failure(

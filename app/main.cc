@@ -14,12 +14,20 @@ namespace {
 using laconic::app::Exit;
 using laconic::app::Session;
 
+/// See launcher.h.
+int become_mpi_program(void* arguments) {
+  laconic::app::become_mpi_program(static_cast<char**>(arguments));
+  return static_cast<int>(Exit::ok);
+}
+
 int run(int argc, char** argv) {
+  const bool first = laconic::app::is_first_rank();
+  const bool json = first && laconic::app::asks_for_json(argc, argv);
+  if (const int code = laconic::app::guarded(json, become_mpi_program, static_cast<void*>(argv))) return code;
   laconic::app::CommandLine line("laconic", "Laconic: error-bounded compression inside communication.",
                                  std::string("laconic ") + LACONIC_VERSION, laconic::app::exit_code_help());
   laconic::app::CommandSyntax app = line.syntax();
   Session session;
-  session.arguments = argv;
   app.flag("--json", session.json, "Machine-readable output: one JSON object on stdout");
   app.flag("-q,--quiet", session.quiet, "No report and no progress bar");
   laconic::app::add_compress(app, session);
@@ -30,7 +38,6 @@ int run(int argc, char** argv) {
   laconic::app::add_run(app, session);
   laconic::app::add_policy(app, session);
   laconic::app::add_doctor(app, session);
-  const bool first = laconic::app::is_first_rank();
   if (const std::optional<int> code = line.parse(argc, argv, first)) {
     // A launcher ends all ranks with the first that fails, and loses what another is about to say.
     if (!first && *code != 0) std::this_thread::sleep_for(std::chrono::seconds(1));

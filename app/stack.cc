@@ -1,12 +1,11 @@
-// laconic stack: images summed over ranks. Under an MPI launcher it becomes the helper executable for that MPI;
-// otherwise threads play the ranks.
+// laconic stack: images summed over ranks, which threads play. Under an MPI launcher the command has become the
+// executable for that MPI before (launcher.h).
 #include <fmt/core.h>
 
 #include <atomic>
 
 #include "command.h"
 #include "exit_code.h"
-#include "launcher.h"
 #include "stack/run.h"
 #include "transport/threads.h"
 
@@ -14,7 +13,6 @@ namespace laconic::app {
 namespace {
 
 int run_stack(const Session& session, const StackOptions& options) {
-  become_mpi_program(session.arguments);
   if (options.ranks < 1 || options.ranks > 256)
     throw Failure(Exit::usage, fmt::format("--ranks {} is not between 1 and 256", options.ranks));
   std::atomic<int> code{0};

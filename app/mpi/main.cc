@@ -85,8 +85,7 @@ bool all_fail_in_order(int code) {
 }
 
 int parse_and_run(int argc, char** argv) {
-  laconic::app::CommandLine line("laconic-mpi",
-                                 "Laconic over MPI; normally started by `laconic stack` or `laconic bench`.", "", "");
+  laconic::app::CommandLine line("laconic", "Laconic over MPI; started by `laconic stack` or `laconic bench`.", "", "");
   laconic::app::CommandSyntax app = line.syntax();
   Job job;
   app.flag("--json", job.json, "One JSON object on stdout");
@@ -96,7 +95,10 @@ int parse_and_run(int argc, char** argv) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const std::optional<int> wrong = line.parse(argc, argv, rank == 0);
-  const int code = wrong ? *wrong : laconic::app::guarded(job.json && rank == 0, run, &job);
+  // Options that are wrong on one rank end all.
+  int code = wrong.value_or(-1);
+  MPI_Allreduce(MPI_IN_PLACE, &code, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  if (code < 0) code = laconic::app::guarded(job.json && rank == 0, run, &job);
   std::fflush(stdout);
   // A rank that failed alone must not leave the others waiting in a collective.
   if (code != 0 && code != static_cast<int>(Exit::bound_violated) && !all_fail_in_order(code))

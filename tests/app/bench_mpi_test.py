@@ -85,12 +85,12 @@ class BenchCollective(CommandTest):
                 out, _ = self.run_laconic("--json", *wrong, code=3 if "absent.npy" in wrong else 2, launcher=(*LAUNCH, "-n", "3"))
                 self.assertIn(wrong[-2] if "0" in wrong else wrong[-1], json.loads(out)["error"])
 
-    def run_two(self, first, second):
-        """Two ranks with different command lines; both have to fail with 4 and the same words."""
+    def run_two(self, first, second, code=4):
+        """Two ranks with different command lines: the code with which both have to end, and what they say."""
         mine = [cli_support.LACONIC, *first]
         done = subprocess.run([*LAUNCH, "-n", "1", *mine, ":", "-n", "1", cli_support.LACONIC, *second], cwd=self.folder,
                               capture_output=True, text=True, timeout=120, check=False)
-        self.assertEqual(done.returncode, 4, done.stdout + done.stderr)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stderr
 
     def test_ranks_that_differ(self):
@@ -106,6 +106,13 @@ class BenchCollective(CommandTest):
         self.assertRegex(said, "rank 1 has [0-9]+ values, rank 0 [0-9]+")
         said = self.run_two([*stack, "1", "x.f32"], [*stack, "1", "y.f32"])
         self.assertIn("rank 1 read other files than rank 0", said)
+
+    def test_a_wrong_option_of_one_rank_ends_all(self):
+        field = self.write("x_50x100.f32", floats(wave(5000)))
+        bench, stack = (["bench", "allreduce", field, "--size", "4k"], ["stack", field, "--size", "1"])
+        for first, second in ((bench, [*bench, "--nonsense"]), ([*bench, "--nonsense"], bench), (stack, [*stack, "--nonsense"])):
+            with self.subTest((first, second)):
+                self.assertIn("--nonsense", self.run_two(first, second, code=2))
 
     def test_failures(self):
         for wrong in (("--modes", "zccl-mt"), ("--codec", "gzip"), ("-b", "10x"), ("--schedule", "square", "-t", "1"), ("--wire", "nonsense0"),
