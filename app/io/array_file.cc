@@ -79,6 +79,7 @@ void ArrayReader::describe_raw(const ArrayHint& hint) {
     shape_.dims = *hint.dims;
   } else if (named.dims) {
     shape_.dims = *named.dims;
+    named_dims_ = true;
   } else {
     const std::uint64_t element = size_of(shape_.dtype);
     if (file_.size() % element != 0)
@@ -91,9 +92,12 @@ void ArrayReader::describe_raw(const ArrayHint& hint) {
 void ArrayReader::check_size() const {
   const std::uint64_t have = file_.size() - offset_;
   if (have == bytes()) return;
-  throw Failure(Exit::bad_data,
-                fmt::format("'{}' holds {} bytes of values, but {} of {} need {}; check --dtype and --dims", path(),
-                            have, to_string(shape_.dims), name_of(shape_.dtype), bytes()));
+  const std::uint64_t element = size_of(shape_.dtype);
+  std::string advice = "check --dtype and --dims";
+  if (named_dims_ && have % element == 0)
+    advice = fmt::format("the dims are from its name; if that means something else, pass --dims {}", have / element);
+  throw Failure(Exit::bad_data, fmt::format("'{}' holds {} bytes of values, but {} of {} need {}; {}", path(), have,
+                                            to_string(shape_.dims), name_of(shape_.dtype), bytes(), advice));
 }
 
 void ArrayReader::read(std::uint64_t first, MutArray out) const {

@@ -44,6 +44,7 @@ class ArrayReader {
   InputFile file_;
   Shape shape_;
   FileKind kind_ = FileKind::raw;
+  bool named_dims_ = false;  // the dims are from the file's name
   std::uint64_t offset_ = 0;
   std::uint64_t count_ = 0;
 };

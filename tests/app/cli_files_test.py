@@ -304,7 +304,10 @@ class Failures(CommandTest):
         self.write("x_10x11.f32", floats(wave(100)))
         _, message = self.run_laconic("compress", "x_10x11.f32", code=4)
         self.assertIn("440", message)
+        self.assertIn("from its name; if that means something else, pass --dims 100", message)
         self.run_laconic("compress", "x_10x11.f32", "--dims", "10x10")
+        _, message = self.run_laconic("compress", "x_10x11.f32", "--dims", "10x12", code=4)
+        self.assertNotIn("name", message)
         self.write("x.bin", floats(wave(100)))
         self.run_laconic("compress", "x.bin", code=2)
 
