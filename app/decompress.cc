@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <filesystem>
 
@@ -37,6 +38,12 @@ std::string default_output(const LczReader& in) {
   return in.path() + (in.original() == FileKind::npy ? ".npy" : fmt::format(".{}", name_of(in.shape().dtype)));
 }
 
+/// Whether a name has an extension. What begins with a digit is none: "run1.5" is a name with a number.
+bool has_extension(const std::string& name) {
+  const std::string extension = std::filesystem::path(name).extension().string();
+  return extension.size() > 1 && std::isdigit(static_cast<unsigned char>(extension[1])) == 0;
+}
+
 void write_frame(const std::vector<std::uint8_t>& frame, const frame::Header& header, int threads,
                  std::vector<std::uint8_t>& values, OutputFile& out) {
   const DType dtype = header.grid.dtype;
@@ -61,8 +68,7 @@ int run_decompress(const Session& session, DecompressOptions& options) {
   LczReader in(options.input);
   if (options.output.empty()) options.output = default_output(in);
   OutputFile out(options.output, options.force);
-  const FileKind kind =
-      std::filesystem::path(options.output).has_extension() ? kind_from_name(options.output) : in.original();
+  const FileKind kind = has_extension(options.output) ? kind_from_name(options.output) : in.original();
   out.write(header_for(kind, in.shape()));
   Progress progress("decompressing", in.count(), session.progress());
   std::vector<std::uint8_t> frame;

@@ -127,6 +127,14 @@ class RoundTrips(CommandTest):
         self.run_laconic("decompress", "x.f32.lcz")
         self.assertEqual(self.files(), ["x.f32", "x.f32.lcz"])
 
+    def test_numbers_in_names_are_no_extensions(self):
+        self.write("x.npy", npy(floats(wave(600)), "<f4", "(20, 30)"))
+        self.run_laconic("compress", "x.npy", "-o", "run1.5.lcz")
+        self.run_laconic("decompress", "run1.5.lcz")
+        self.assertEqual(self.read("run1.5"), self.read("x.npy"))
+        self.run_laconic("decompress", "run1.5.lcz", "-o", "x.raw")
+        self.assertEqual(self.read("x.raw"), self.read("x.npy")[128:])
+
     def test_fill_value_is_rounded_to_the_type(self):
         values = [math.sin(i / 50) for i in range(5000)]
         values[::100] = [-9999.0] * 50  # -10000 as f16, -9984 as bf16
