@@ -224,8 +224,10 @@ void print_ratios(const std::vector<CodecRow>& rows, const std::vector<Bound>& b
     table.row(cells);
   }
   table.rule();
-  std::set<std::pair<std::string, const Codec*>> kinds;
-  for (const CodecRow& r : rows) kinds.insert({r.dtype, r.coder});
+  std::vector<std::pair<std::string, const Codec*>> kinds;  // as the rows have them
+  for (const CodecRow& r : rows)
+    if (std::pair kind(r.dtype, r.coder); std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
+      kinds.push_back(std::move(kind));
   for (const auto& [dtype, codec] : kinds) {
     std::vector<std::string> cells{"geometric mean", std::string(codec->name()), dtype};
     for (std::size_t b = 0; b < bounds.size(); ++b) {

@@ -18,6 +18,14 @@ class BenchCodec(CommandTest):
             self.assertGreater(coarse["ratio"], fine["ratio"])
             self.assertEqual(coarse["violations"] + fine["violations"], 0)
 
+    def test_means_are_in_the_order_of_the_rows(self):
+        self.write("x_5000.f32", floats(wave(5000)))
+        self.write("y_2500.f64", struct.pack("<2500d", *wave(2500)))
+        for codecs in (["slice", "fzlight", "szx"], ["szx", "slice", "fzlight"]):
+            text, _ = self.run_laconic("bench", "codec", "x_5000.f32", "y_2500.f64", "--ratio", "-b", "1e-2rel", "--codec", ",".join(codecs))
+            means = [line.split()[2:4] for line in text.splitlines() if line.startswith("geometric mean")]
+            self.assertEqual(means, [[codec, dtype] for dtype in ("f32", "f64") for codec in codecs])
+
     def test_speeds_of_all_codecs(self):
         self.write("x_50x100.f32", floats(wave(5000)))
         report = self.json("bench", "codec", "x_50x100.f32", "--size", "64k", "-b", "1e-3rel", "--repetitions", "1", "-t", "2")
