@@ -9,10 +9,12 @@
 
 namespace laconic::app {
 
-void HintOptions::add_to(CommandSyntax command) {
+void HintOptions::add_to(CommandSyntax command, const std::string& files) {
   command.option("--dtype", dtype,
                  "Element type of a raw file: f32 f64 f16 bf16 i32 i64 u32 u64 (default: from its name)");
   command.option("--dims", dims, "Extents of a raw file, slowest first, such as 12x200x400 (default: from its name)");
+  command.needs("--dtype", files);
+  command.needs("--dims", files);
 }
 
 ArrayHint HintOptions::hint() const {

@@ -9,12 +9,13 @@
 
 namespace laconic::app {
 
-/// --dtype and --dims of a raw file.
+/// --dtype and --dims of raw files.
 struct HintOptions {
   std::string dtype;
   std::string dims;
 
-  void add_to(CommandSyntax command);
+  /// `files`: the argument that names them.
+  void add_to(CommandSyntax command, const std::string& files);
   [[nodiscard]] ArrayHint hint() const;
 };
 

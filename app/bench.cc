@@ -117,6 +117,9 @@ std::vector<CodecRow> measure(const BenchOptions& options, const std::vector<Bou
   codec.targets = chosen_targets(options.targets);
   codec.threads = checked_threads(options.threads);
   codec.codecs = chosen_codecs(options.codecs);
+  if (options.targets != BenchOptions{}.targets &&
+      std::none_of(codec.codecs.begin(), codec.codecs.end(), [](const Codec* c) { return c->id() == CodecId::slice; }))
+    throw Failure(Exit::usage, "--target is for slice, and --codec has no such");
   const std::vector<Field> fields = options.fields.choose();
   Progress progress("", fields.size() * bounds.size(), show_progress);
   std::vector<CodecRow> rows;
@@ -343,6 +346,8 @@ void add_bench(CommandSyntax app, Session& session) {
   c.flag("--no-cache", options->no_cache, "Leave out the measurements in cache");
   c.flag("--ratio", options->ratio_only, "Ratio and error only, of the fields as they are");
   c.flag("--per-field", options->per_field, "A line for every field before the means");
+  for (const char* timing : {"--size", "--target", "--threads", "--repetitions", "--no-cache", "--per-field"})
+    c.excludes(timing, "--ratio");
   c.on_chosen(
       [&session, options] { session.command = [&session, options] { return run_bench_codec(session, *options); }; });
   add_collective_benches(bench, [&session](const CollectiveOptions& chosen) {

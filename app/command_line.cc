@@ -86,6 +86,14 @@ void CommandSyntax::flag(const std::string& names, bool& to, const std::string& 
   app_->add_flag(names, to, help);
 }
 
+void CommandSyntax::needs(const std::string& name, const std::string& other) {
+  app_->get_option(name)->needs(app_->get_option(other));
+}
+
+void CommandSyntax::excludes(const std::string& name, const std::string& other) {
+  app_->get_option(name)->excludes(app_->get_option(other));
+}
+
 CommandLine::CommandLine(const std::string& name, const std::string& description, const std::string& version,
                          const std::string& footer)
     : app_(std::make_unique<CLI::App>(description, name)) {

@@ -43,6 +43,10 @@ class CommandSyntax {
   void list(const std::string& names, std::vector<int>& to, const std::string& help);
   void flag(const std::string& names, bool& to, const std::string& help);
 
+  /// One that nothing would use without the other, or beside it, is refused then. Both must have been named before.
+  void needs(const std::string& name, const std::string& other);
+  void excludes(const std::string& name, const std::string& other);
+
  private:
   CLI::App* app_;
 };

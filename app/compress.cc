@@ -228,7 +228,7 @@ void add_compress(CommandSyntax app, Session& session) {
   c.option("-b,--bound", options->bound,
            "Largest error: 1e-3, 1e-3rel (of the value range), 80dB, lossless; 10x for a ratio (zfp-rate)");
   c.option("--codec", options->codec, "slice, szx, fzlight, zfp, zfp-rate, lz4, lz4hc, zstd");
-  options->hint.add_to(c);
+  options->hint.add_to(c, "input");
   c.option("--fill", options->fill, "Value that marks missing data: left out of the value range");
   c.option("-t,--threads", options->threads, "Threads");
   c.flag("--verify", options->verify, "Decompress again, check every value, report quality and speed");

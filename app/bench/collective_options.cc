@@ -1,6 +1,7 @@
 #include "bench/collective_options.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -59,11 +60,24 @@ Field sample_field(const CollectiveOptions& options) {
                 fmt::format("--field {}: no such field among the samples; there are:{}", options.field, known));
 }
 
+/// Throws Failure(usage) for an option that none of the modes would use.
+void require_users(const CollectiveOptions& options) {
+  const CollectiveOptions untouched;
+  const auto require = [&](const char* option, bool given, const std::vector<std::string>& users) {
+    const auto& modes = options.modes;
+    if (given && std::find_first_of(modes.begin(), modes.end(), users.begin(), users.end()) == modes.end())
+      throw Failure(Exit::usage, fmt::format("{} is for {}, and --modes has no such", option, fmt::join(users, ", ")));
+  };
+  require("--codec", options.codecs != untouched.codecs, {"cprp2p"});
+  require("--schedule", options.schedules != untouched.schedules, {"laconic"});
+  require("--threads", options.threads != untouched.threads, {"cprp2p", "zccl-mt", "laconic", "auto"});
+}
+
 }  // namespace
 
 void CollectiveOptions::add_to(CommandSyntax c) {
   c.option("file", file, "Array file, f32 or f64 (default: a sample field)");
-  hint.add_to(c);
+  hint.add_to(c, "file");
   c.option("--field", field, "Sample field");
   c.option("--data", data, "Folder with sample fields and MANIFEST.json");
   c.list("--size", sizes, "Bytes of a rank's operand, such as 64KiB,64MiB; the data are repeated or cut to them");
@@ -79,6 +93,8 @@ void CollectiveOptions::add_to(CommandSyntax c) {
   c.option("--repetitions", repetitions, "Repetitions; the median is reported");
   c.option("--warm-up", warm_up, "Calls before any is timed (auto learns from its first five or so)");
   c.option("--wire", interface, "Count the bytes that cross this network interface, such as eth0");
+  c.excludes("--field", "file");
+  c.excludes("--data", "file");
 }
 
 void add_collective_benches(CommandSyntax bench, const std::function<void(const CollectiveOptions&)>& chosen) {
@@ -124,6 +140,7 @@ std::vector<Mode> chosen_modes(const CollectiveOptions& options) {
     const bool again = std::find(options.modes.begin(), it, name) != it;
     std::for_each(modes.begin() + others, modes.end(), [again](Mode& m) { m.again = again; });
   }
+  require_users(options);
   return modes;
 }
 

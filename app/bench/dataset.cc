@@ -75,9 +75,10 @@ LoadedField load(const Field& field) {
 
 void FieldOptions::add_to(CommandSyntax command) {
   command.arguments("files", files, "Array files (default: the sample fields)");
-  hint.add_to(command);
+  hint.add_to(command, "files");
   command.option("--data", data, "Folder with sample fields and MANIFEST.json");
   command.option("--only", only, "Only fields whose name contains this");
+  command.excludes("--data", "files");
 }
 
 std::vector<Field> FieldOptions::choose() const {

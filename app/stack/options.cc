@@ -11,7 +11,7 @@ namespace laconic::app {
 
 void StackOptions::add_to(CommandSyntax c) {
   c.arguments("files", files, "Images: one array a file, or one file whose slowest axis counts images");
-  hint.add_to(c);
+  hint.add_to(c, "files");
   c.option("--set", set, "Sample images: rtm, exposures, ensemble, gradients, or a field's name");
   c.option("--data", data, "Folder with sample fields and MANIFEST.json");
   c.option("--op", op, "sum or average");
@@ -23,6 +23,8 @@ void StackOptions::add_to(CommandSyntax c) {
   c.option("-n,--ranks", ranks, "Ranks, played by threads (an MPI launcher decides otherwise)");
   c.option("-t,--threads", threads, "Codec threads of a rank");
   c.option("--repetitions", repetitions, "Repetitions; the median is reported");
+  c.excludes("--set", "files");
+  c.excludes("--data", "files");
 }
 
 double parse_link_rate(const std::string& text) {

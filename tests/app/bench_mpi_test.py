@@ -121,6 +121,11 @@ class BenchCollective(CommandTest):
                 said = self.run_ranks(1, "allreduce", "--size", "1k", *wrong, code=2)
                 self.assertIn(wrong[1], said)
 
+    def test_options_that_no_mode_uses(self):
+        for option, value, modes in (("--threads", "2", "plain,zccl"), ("--codec", "szx", "laconic"), ("--schedule", "ring", "plain,auto")):
+            said = self.run_ranks(1, "allreduce", "--modes", modes, option, value, "--size", "1k", "--repetitions", "1", code=2)
+            self.assertIn(f"{option} is for", said)
+
 
 if __name__ == "__main__":
     LAUNCH = sys.argv[2:]

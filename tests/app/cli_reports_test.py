@@ -210,6 +210,21 @@ class Stack(CommandTest):
         self.run_laconic("stack", *images, "-n", "2", "--out", "plain/sub", *self.small, code=5)
 
 
+class UnusedOptions(CommandTest):
+    def test_they_are_refused(self):
+        self.write("x_20x30.f32", floats(wave(600)))
+        for command in ("stack", "bench codec", "bench error", "bench allreduce"):
+            with self.subTest(command):
+                words = command.split()
+                for option, value in (("--dtype", "f32"), ("--dims", "20x30")):
+                    self.assertIn(f"{option} requires file", self.run_laconic(*words, option, value, code=2)[1])
+                for option in {"stack": ("--data", "--set"), "bench allreduce": ("--data", "--field")}.get(command, ("--data",)):
+                    self.assertRegex(self.run_laconic(*words, "x_20x30.f32", option, "rtm", code=2)[1], f"{option}.* excludes |excludes {option}")
+        self.assertIn("--target", self.run_laconic("bench", "codec", "x_20x30.f32", "--codec", "szx", "--target", "all", code=2)[1])
+        for option in ("--size=1k", "--target=best", "-t2", "--repetitions=1", "--no-cache", "--per-field"):
+            self.assertIn("--ratio", self.run_laconic("bench", "codec", "x_20x30.f32", "--ratio", option, code=2)[1])
+
+
 class Doctor(CommandTest):
     def test_findings(self):
         report = self.json("doctor")
