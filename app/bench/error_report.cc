@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "report/table.h"
 
 namespace laconic::app {
@@ -103,8 +105,14 @@ std::string to_text(const ErrorBenchOptions& options, const ErrorResult& result,
       "bias: mean, positive away from zero; in brackets what our model expects; papers: ZCCL, Theorems 1 and 2\n\n",
       human_bytes(static_cast<double>(options.bytes)), options.fields.size(), options.bound.to_string());
   const bool beyond = options.bound.scope == BoundScope::sigmas;
-  if (per_field) out += table_of(result.per_field, {.field = true, .beyond = beyond}) + "\n";
-  out += table_of(result.rows, {.field = false, .beyond = beyond});
+  if (std::none_of(result.rows.begin(), result.rows.end(), [](const ErrorRow& r) { return r.measured.count > 0; })) {
+    out += result.skipped.empty()
+               ? "Nothing was measured: no element is a number on all ranks\n"
+               : "Nothing was measured: no result has an error, as of constant data, whose range is 0\n";
+  } else {
+    if (per_field) out += table_of(result.per_field, {.field = true, .beyond = beyond}) + "\n";
+    out += table_of(result.rows, {.field = false, .beyond = beyond});
+  }
   if (!result.skipped.empty()) {
     out += fmt::format("\nNot measured, for want of an error (exact or lossless): {} of {}\n", result.skipped.size(),
                        result.skipped.size() + result.per_field.size());

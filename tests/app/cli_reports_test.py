@@ -120,6 +120,11 @@ class BenchError(CommandTest):
                            "--size", "400")
         self.assertEqual(len(report["skipped"]), 3)
         self.assertEqual({r["count"] for r in report["rows"]}, {0})
+        text, _ = self.run_laconic("bench", "error", "x_100.f32", "--ranks", "2", "--ops", "sum", "--per-field")
+        self.assertIn("no result has an error, as of constant data", text)
+        self.assertNotIn("papers' sigma", text)
+        self.write("nan_100.f32", floats([float("nan")] * 100))
+        self.assertIn("no element is a number", self.run_laconic("bench", "error", "nan_100.f32", "-b", "1e-3", "--ranks", "2")[0])
 
     def test_failures(self):
         self.write("x.f32", floats(wave(100)))
