@@ -17,7 +17,7 @@ struct Session {
 
   [[nodiscard]] bool progress() const { return !json && !quiet; }
   void warn(const std::string& what) const {
-    if (!quiet) complain("laconic: warning: " + what + "\n");
+    if (!quiet) complain("laconic: warning: " + printable(what) + "\n");
   }
 };
 

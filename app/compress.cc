@@ -176,8 +176,8 @@ nlohmann::json to_json(const Outcome& o, const CompressOptions& options, const A
 
 void print_text(const Outcome& o, const CompressOptions& options, const ArrayReader& in) {
   const auto raw = static_cast<double>(o.raw_bytes);
-  report(fmt::format("{}: {} of {}, {} -> {} ({}), ratio {:.2f}\n", options.input, to_string(in.shape().dims),
-                     name_of(in.shape().dtype), human_bytes(raw), options.output,
+  report(fmt::format("{}: {} of {}, {} -> {} ({}), ratio {:.2f}\n", printable(options.input),
+                     to_string(in.shape().dims), name_of(in.shape().dtype), human_bytes(raw), printable(options.output),
                      human_bytes(static_cast<double>(o.file_bytes)), raw / static_cast<double>(o.file_bytes)));
   report(fmt::format("{}, {}\n", o.codec->name(),
                      o.grid.lossless() ? "lossless"

@@ -95,8 +95,9 @@ int run_decompress(const Session& session, DecompressOptions& options) {
                 {"file_bytes", in.file_bytes()},
                 {"output_bytes", out.written()}});
   } else if (!session.quiet) {
-    report(fmt::format("{}: {} of {} -> {} ({}), {}\n", options.input, to_string(in.shape().dims),
-                       name_of(in.shape().dtype), options.output, human_bytes(static_cast<double>(out.written())),
+    report(fmt::format("{}: {} of {} -> {} ({}), {}\n", printable(options.input), to_string(in.shape().dims),
+                       name_of(in.shape().dtype), printable(options.output),
+                       human_bytes(static_cast<double>(out.written())),
                        bound == 0          ? "exact"
                        : std::isinf(bound) ? "no bound was promised"
                                            : fmt::format("every value within {:g}", bound)));

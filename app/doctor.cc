@@ -4,6 +4,7 @@
 #include "command.h"
 #include "doctor/probe.h"
 #include "report/json.h"
+#include "report/streams.h"
 
 namespace laconic::app {
 namespace {
@@ -23,8 +24,8 @@ int run_doctor(const Session& session) {
   for (const Finding& f : findings) {
     if (f.topic != topic) fmt::print("\n{}\n", f.topic);
     topic = f.topic;
-    fmt::print("  {} {:<26} {}\n", f.found ? "+" : "-", f.what, f.detail);
-    if (!f.remedy.empty()) fmt::print("      to change that: {}\n", f.remedy);
+    fmt::print("  {} {:<26} {}\n", f.found ? "+" : "-", f.what, printable(f.detail));
+    if (!f.remedy.empty()) fmt::print("      to change that: {}\n", printable(f.remedy));
   }
   return 0;
 }

@@ -46,7 +46,7 @@ const char* exit_code_help() {
 }
 
 int report_failure(bool json, Exit code, const std::string& text) {
-  complain(fmt::format("laconic: {}\n", text));
+  complain(fmt::format("laconic: {}\n", printable(text)));
   if (!json || std::ferror(stdout) != 0) return static_cast<int>(code);
   try {
     print_json({{"error", text}, {"exit", static_cast<int>(code)}});

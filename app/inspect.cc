@@ -13,6 +13,7 @@
 #include "io/lcz.h"
 #include "report/json.h"
 #include "report/progress.h"
+#include "report/streams.h"
 #include "report/table.h"
 
 namespace laconic::app {
@@ -93,7 +94,7 @@ nlohmann::json to_json(const LczReader& in, const Summary& s) {
 
 void print_text(const LczReader& in, const Summary& s) {
   const auto raw = static_cast<double>(in.count() * size_of(in.shape().dtype));
-  fmt::print("{}: valid, every checksum matches\n", in.path());
+  fmt::print("{}: valid, every checksum matches\n", printable(in.path()));
   fmt::print("  array       {} of {} ({} values, from a {} file)\n", to_string(in.shape().dims),
              name_of(in.shape().dtype), in.count(), in.original() == FileKind::npy ? ".npy" : "raw");
   fmt::print("  size        {} for {}, ratio {:.2f}\n", human_bytes(static_cast<double>(in.file_bytes())),

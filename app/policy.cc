@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "report/json.h"
+#include "report/streams.h"
 #include "run/policy_file.h"
 
 namespace laconic::app {
@@ -15,7 +16,8 @@ int check(const std::string& path, const Session& session) {
   if (session.json) {
     print_json({{"policy", path}, {"rules", policy.rules.size()}});
   } else if (!session.quiet) {
-    fmt::print("{}: {} rule{}, no mistakes\n", path, policy.rules.size(), policy.rules.size() == 1 ? "" : "s");
+    fmt::print("{}: {} rule{}, no mistakes\n", printable(path), policy.rules.size(),
+               policy.rules.size() == 1 ? "" : "s");
   }
   return 0;
 }

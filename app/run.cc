@@ -14,6 +14,7 @@
 #include "exit_code.h"
 #include "io/file.h"
 #include "report/json.h"
+#include "report/streams.h"
 #include "run/policy_file.h"
 #include "run/program.h"
 
@@ -107,8 +108,8 @@ int run(const RunOptions& o, const Session& session) {
     if (session.json) {
       print_json({{"mpi", mpi.flavour}, {"because", mpi.because}, {"library", library}, {"command", words}});
     } else {
-      fmt::print("MPI      {} ({})\nlibrary  {}\ncommand  {}\n", mpi.flavour, mpi.because, library,
-                 fmt::join(words, " "));
+      fmt::print("MPI      {} ({})\nlibrary  {}\ncommand  {}\n", mpi.flavour, printable(mpi.because),
+                 printable(library), printable(fmt::format("{}", fmt::join(words, " "))));
     }
     return 0;
   }

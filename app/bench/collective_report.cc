@@ -6,6 +6,7 @@
 
 #include "exit_code.h"
 #include "report/json.h"
+#include "report/streams.h"
 #include "report/table.h"
 
 namespace laconic::app {
@@ -67,7 +68,7 @@ nlohmann::json to_json(const SizeResult& size, const ModeResult& m) {
 
 std::string to_text(const CollectiveResult& r) {
   std::string out = fmt::format("{} of {} ({}) over {} ranks, {}, bound {}; medians of {}\n", name_of(r.collective),
-                                r.field, r.dtype, r.ranks, r.mpi, r.bound, r.repetitions);
+                                printable(r.field), r.dtype, r.ranks, r.mpi, r.bound, r.repetitions);
   for (const SizeResult& size : r.sizes) {
     std::vector<std::string> head{"mode",    "time",  "speed-up",    "ratio",   "sent",    "codec",   "wire",
                                   "compute", "other", "error/bound", "outside", "scratch", "allowed", "same bits"};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "report/streams.h"
 #include "report/table.h"
 
 namespace laconic::app {
@@ -117,7 +118,7 @@ std::string to_text(const ErrorBenchOptions& options, const ErrorResult& result,
     out += fmt::format("\nNot measured, for want of an error (exact or lossless): {} of {}\n", result.skipped.size(),
                        result.skipped.size() + result.per_field.size());
     for (const std::string& s : result.skipped)
-      if (per_field) out += "  " + s + "\n";
+      if (per_field) out += "  " + printable(s) + "\n";
   }
   return out;
 }

@@ -30,8 +30,8 @@ void Progress::advance(std::uint64_t units) {
   draw();
 }
 
-void Progress::label(std::string text) {
-  label_ = std::move(text);
+void Progress::label(const std::string& text) {
+  label_ = printable(text);
   draw();
 }
 

@@ -17,7 +17,7 @@ class Progress {
 
   void advance(std::uint64_t units);
   /// Replaces the text before the bar.
-  void label(std::string text);
+  void label(const std::string& text);
 
  private:
   void draw();

@@ -18,6 +18,24 @@ void open_standard_streams() {
   }
 }
 
+std::string printable(std::string_view text) {
+  std::string out;
+  char before = '\0';
+  for (const char character : text) {
+    const auto c = static_cast<unsigned char>(character);
+    const bool above = before == '\xc2' && c >= 0x80 && c < 0xa0;  // U+0080 to U+009F, of two bytes in UTF-8
+    if (character == '\n') {
+      out += "\\n";
+    } else if (c < 0x20 || c == 0x7f || above) {
+      out += fmt::format("\\x{:02x}", c);
+    } else {
+      out += character;
+    }
+    before = character;
+  }
+  return out;
+}
+
 void complain(const std::string& text) noexcept {
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
   static_cast<void>(std::fflush(stderr));

@@ -5,8 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
+
+#include "report/streams.h"
 
 namespace laconic::app {
+
+void Table::row(std::vector<std::string> cells) {
+  for (std::string& cell : cells) cell = printable(cell);
+  rows_.push_back(std::move(cells));
+}
 
 std::string Table::text() const {
   std::vector<std::size_t> width(head_.size(), 0);

@@ -10,7 +10,8 @@ namespace laconic::app {
 class Table {
  public:
   explicit Table(std::vector<std::string> head) : head_(std::move(head)) {}
-  void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  /// Cells may be any names.
+  void row(std::vector<std::string> cells);
   /// A line across the table.
   void rule() { rows_.emplace_back(); }
   [[nodiscard]] std::string text() const;

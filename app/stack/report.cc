@@ -4,6 +4,7 @@
 
 #include "exit_code.h"
 #include "report/json.h"
+#include "report/streams.h"
 #include "report/table.h"
 
 namespace laconic::app {
@@ -31,8 +32,8 @@ nlohmann::json side_json(const StackResult& r, const Side& s) {
 
 std::string to_text(const StackResult& r) {
   std::string out =
-      fmt::format("{} of {} images ({}) over {} ranks, {} x {} values = {} a rank, bound {}", r.op, r.images, r.set,
-                  r.ranks, r.rows, r.cols, human_bytes(static_cast<double>(r.raw_bytes)), r.bound);
+      fmt::format("{} of {} images ({}) over {} ranks, {} x {} values = {} a rank, bound {}", r.op, r.images,
+                  printable(r.set), r.ranks, r.rows, r.cols, human_bytes(static_cast<double>(r.raw_bytes)), r.bound);
   out += r.absolute_bound > 0 ? fmt::format(" = {:.4g} for every value\n\n", r.absolute_bound) : " (exact)\n\n";
   Table table({"", r.plain_name, "Laconic"});
   const Side& p = r.plain;

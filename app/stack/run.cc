@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "report/json.h"
+#include "report/streams.h"
 #include "stack/pictures.h"
 #include "stack/report.h"
 
@@ -28,7 +29,7 @@ int run_stack_rank(const StackOptions& options, bool json, bool quiet, Transport
     print_json(j);
   } else if (!quiet) {
     fmt::print("{}", to_text(result));
-    if (!pictures.empty()) fmt::print("pictures: {}\n", pictures.back());
+    if (!pictures.empty()) fmt::print("pictures: {}\n", printable(pictures.back()));
   }
   return agree(transport, exit_code_for(result));
 }

@@ -261,6 +261,16 @@ class Failures(CommandTest):
             self.assertIn("\ufffd", json.dumps(json.loads(done.stdout), ensure_ascii=False))
             self.assertEqual(done.returncode, 3 if b"absent" in to else 0)
 
+    def test_control_characters_in_names(self):
+        name, shown = "a\x1b[31m\nb.f32", "a\\x1b[31m\\nb.f32"
+        self.write(name, floats(wave(100)))
+        for arguments, code in ((["compress", name], 0), (["inspect", name + ".lcz"], 0), (["compress", name], 5),
+                                (["decompress", name + ".lcz", "-o", "y"], 0), (["bench", "codec", "--ratio", name], 0),
+                                (["stack", name], 4), (["compress", name + "\x1b"], 3), (["\x1b"], 2), (["policy", "check", name], 4)):
+            said = "".join(self.run_laconic(*arguments, code=code))
+            self.assertNotIn("\x1b", said)
+            self.assertIn(shown if len(arguments) > 1 else "\\x1b", said)
+
     def test_stdout_that_cannot_be_written(self):
         self.compressed()
         for arguments in (["inspect", "x.lcz"], ["--json", "inspect", "x.lcz"], ["--help"], ["--json", "inspect", "absent"]):

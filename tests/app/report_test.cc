@@ -11,6 +11,7 @@
 #include "exit_code.h"
 #include "io/image.h"
 #include "report/quality.h"
+#include "report/streams.h"
 #include "report/table.h"
 
 namespace laconic::app {
@@ -142,6 +143,15 @@ TEST(AppImage, ColoursAreMonotoneAndClamped) {
   EXPECT_EQ(diverging_colour(7).r, diverging_colour(1).r);
   EXPECT_GT(diverging_colour(0).g, 240);
   EXPECT_EQ(sequential_colour(std::nan("")).r, sequential_colour(std::nan("")).g);
+}
+
+TEST(AppStreams, ControlCharactersAreShownAndNotObeyed) {
+  EXPECT_EQ(printable("a b/\u00e9\xff.f32"), "a b/\u00e9\xff.f32");
+  EXPECT_EQ(printable("\x1b[31m\r\t\n\x7f"), "\\x1b[31m\\x0d\\x09\\n\\x7f");
+  EXPECT_EQ(printable("\xc2\x9b"), "\xc2\\x9b");
+  Table table({"name", "size"});
+  table.row({"a\nb", "1"});
+  EXPECT_EQ(table.text(), "name  size\n----------\na\\nb     1\n");
 }
 
 }  // namespace
