@@ -2,7 +2,7 @@
  * communicator; right after it began a call without blocking, or made a persistent one. What it then makes may well get
  * the same handles.
  *
- *   frees TOLERANCE [ROUNDS]
+ *   frees TOLERANCE [ROUNDS [late]]    late: communicators are freed when their calls are done
  *
  * Prints "calls, all as they should be" on rank 0, or what was wrong, with exit status 1. */
 #include <math.h>
@@ -132,6 +132,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   tolerance = argc > 1 ? atof(argv[1]) + 1e-5 * atof(argv[1]) : 0;
   const int rounds = argc > 2 ? atoi(argv[2]) : 4 * KINDS;
+  const int late = argc > 3;
   const size_t n = 2 * (size_t)size * COUNT;
   counts = malloc((size_t)size * sizeof *counts);
   places = malloc((size_t)size * sizeof *places);
@@ -157,7 +158,7 @@ int main(int argc, char** argv) {
         begin(kind, persistent, &b[k], comm, &requests[k]);
         reuse(others + 4 * k, 4, MPI_DOUBLE);
       }
-      if ((round + round / KINDS) % 3 == 0) MPI_Comm_free(&comm);
+      if (!late && (round + (persistent ? round / KINDS : 0)) % 3 == 0) MPI_Comm_free(&comm);
       if (persistent) MPI_Startall(2, requests);
       MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
       for (int k = 0; k < 2; ++k) check(kind, form, round, &b[k]);
