@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -28,11 +29,20 @@ void keep_for_ever(std::unique_ptr<Message> message) noexcept {
 struct BufferPool::Shelf {
   using Free = std::vector<std::unique_ptr<Message>>;  ///< last in, first out: its pages and cache lines are warm
   std::array<Free, 2> free;                            ///< by content
+  std::array<std::size_t, 2> longest{};                ///< that there has been
   std::size_t in_use = 0;
   std::size_t peak = 0;
   bool abandoned = false;
 
   Free& of(Content content) { return free[static_cast<std::size_t>(content)]; }
+
+  /// What a message gets that needs room for so many bytes. Few lengths, since none is freed before the end: where one
+  /// that is longer than all before is at least twice as long, what has been outgrown is no more than what has not.
+  std::size_t length_for(Content content, std::size_t wanted) {
+    std::size_t& most = longest[static_cast<std::size_t>(content)];
+    if (wanted > most) return most = std::max(wanted, 2 * most);
+    return std::min(std::bit_ceil(wanted), most);
+  }
 
   /// A deleter's, which must not throw: where there is no memory to keep the message, it is freed.
   void give_back(std::unique_ptr<Message> message) noexcept {
@@ -63,9 +73,9 @@ MessagePtr BufferPool::take(std::size_t capacity, Content wish) {
     message = std::move(*fits);
     free.erase(std::next(fits).base());
   } else {
-    if (!free.empty()) free.erase(free.begin());  // too small for today's segments: do not collect all sizes
-    Room room = content == Content::elements ? memory_.array_room(capacity) : memory_.message_room(capacity);
-    message = std::make_unique<Message>(std::move(room), capacity, content);
+    const std::size_t length = shelf_->length_for(content, capacity);
+    Room room = content == Content::elements ? memory_.array_room(length) : memory_.message_room(length);
+    message = std::make_unique<Message>(std::move(room), length, content);
   }
   return {message.release(), [shelf = shelf_](Message* m) { shelf->give_back(std::unique_ptr<Message>(m)); }};
 }

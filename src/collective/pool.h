@@ -39,7 +39,8 @@ class Message {
 /// Shared: a message may be on several links and waiting to be decoded at the same time.
 using MessagePtr = std::shared_ptr<Message>;
 
-/// One thread at a time. Messages may outlive the pool.
+/// Nothing is freed before the end: on a GPU that waits for the device, where a kernel may be waiting for what this
+/// thread is about to send. One thread at a time. Messages may outlive the pool.
 class BufferPool {
  public:
   /// `memory`: where room for messages comes from. It must outlive the pool. elements_there: messages of elements get

@@ -68,6 +68,17 @@ void Buffers::copy(void* to, const void* from, std::size_t bytes) const {
   check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
 }
 
+/// In pieces, so that nothing has to be allocated for long arrays; each is taken before anything is written over it.
+void Buffers::move(std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) {
+  auto* const aside = elements.at_least(piece);
+  for (std::size_t done = 0; done < bytes; done += piece) {
+    const std::size_t n = std::min(piece, bytes - done);
+    const std::size_t at = to < from ? done : bytes - done - n;
+    copy(aside, from + at, n);
+    copy(to + at, aside, n);
+  }
+}
+
 void Buffers::copy_in(std::uint8_t* to_device, const std::uint8_t* from, std::size_t bytes) {
   if (is_all_of_a_kind(from, bytes)) return copy(to_device, from, bytes);
   for (std::size_t at = 0; at < bytes; at += piece) {

@@ -56,6 +56,8 @@ class Buffers {
 
   /// Enqueues a copy in any direction.
   void copy(void* to, const void* from, std::size_t bytes) const;
+  /// The same where the two overlap: CUDA has no memmove. By way of `elements`.
+  void move(std::uint8_t* to, const std::uint8_t* from, std::size_t bytes);
   /// The same of a message, between the device and the host; may be done when it returns.
   void copy_in(std::uint8_t* to_device, const std::uint8_t* from, std::size_t bytes);
   void copy_out(std::uint8_t* to, const std::uint8_t* from_device, std::size_t bytes);

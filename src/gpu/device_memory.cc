@@ -86,15 +86,9 @@ void DeviceMemory::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0 || to == from) return;
   const auto* const first = static_cast<const std::uint8_t*>(from);
   auto* const target = static_cast<std::uint8_t*>(to);
-  if (target < first + bytes && first < target + bytes) {  // CUDA has no memmove
-    const Room aside = array_room(bytes);
-    buffers_.copy(aside.get(), from, bytes);
-    buffers_.copy(to, aside.get(), bytes);
-    buffers_.finish();
-    return;
-  }
-  // Memory of a message may be pinned at its beginning alone.
-  if (!is_device_pointer(to)) {
+  if (target < first + bytes && first < target + bytes) {
+    buffers_.move(target, first, bytes);
+  } else if (!is_device_pointer(to)) {  // memory of a message may be pinned at its beginning alone
     buffers_.copy_out(target, first, bytes);
   } else if (!is_device_pointer(from)) {
     buffers_.copy_in(target, first, bytes);

@@ -16,6 +16,7 @@
 #include "collective/fields.h"
 #include "collective/gather.h"
 #include "collective/p2p.h"
+#include "collective/pool.h"
 #include "collective/reduce.h"
 #include "collective/reduce_scatter.h"
 #include "collective/scan.h"
@@ -387,6 +388,55 @@ TEST_F(Device, AStreamThatIsBeingCapturedIsRefused) {
     EXPECT_THROW(r.device()->use(r.stream()), Error);
     fake::set_capturing(r.stream(), false);
     r.device()->use(r.stream());
+  });
+}
+
+// To free waits for the device, where a kernel may be waiting for what this rank has yet to send.
+TEST_F(Device, CallsFreeNothing) {
+  run_ranks(3, [](Transport& t) {
+    Rank r(t, true);
+    const MutArray x = r.place(field(DType::f32, "smooth", count, r.rank()), DType::f32);
+    allgather_value(t, 0);  // all ranks have theirs
+    const std::size_t before = fake::frees();
+    for (const std::size_t values : {2048U, 4096U, 16384U, 2048U, 32768U}) {
+      Options o = with("1e-3");
+      o.segment_values = values;
+      allreduce(x, x, Op::sum, r.comm(), o);
+    }
+    r.memory().copy(static_cast<std::uint8_t*>(x.data) + 4, x.data, x.bytes() - 4);
+    EXPECT_EQ(fake::frees(), before);
+    allgather_value(t, 0);  // before any of them ends
+  });
+}
+
+TEST_F(Device, MessagesOfManyLengthsNeedFewRooms) {
+  gpu::DeviceMemory memory;
+  const fake::Live before = fake::live();
+  BufferPool pool(memory, true);
+  for (const Content content : {Content::data, Content::elements}) {
+    for (std::size_t bytes = 1; bytes < 300000; bytes += 997) {
+      const MessagePtr one = pool.take(bytes, content), other = pool.take(bytes / 3, content);
+      EXPECT_GE(one->capacity(), bytes);
+      EXPECT_GE(other->capacity(), bytes / 3);
+    }
+  }
+  EXPECT_LT(fake::live().pinned_allocations - before.pinned_allocations, 30U);
+  EXPECT_LT(fake::live().device_allocations - before.device_allocations, 30U);
+}
+
+TEST_F(Device, ArraysThatOverlapAreMoved) {
+  run_ranks(1, [](Transport& t) {
+    Rank r(t, true);
+    constexpr std::size_t bytes = (std::size_t{5} << 20) / 2, by = 100000;
+    Bytes expected(bytes);
+    for (std::size_t i = 0; i < bytes; ++i) expected[i] = static_cast<std::uint8_t>(i * 2654435761U >> 24);
+    const MutArray x = r.place(expected, DType::f32);
+    auto* const there = static_cast<std::uint8_t*>(x.data);
+    for (const auto& [to, from] : {std::pair{by, std::size_t{0}}, std::pair{std::size_t{0}, by}}) {
+      std::memmove(expected.data() + to, expected.data() + from, bytes - by);
+      r.memory().copy(there + to, there + from, bytes - by);
+      EXPECT_TRUE(r.contents(x) == expected) << "by " << by << (to != 0 ? " up" : " down");
+    }
   });
 }
 

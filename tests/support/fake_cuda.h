@@ -53,6 +53,9 @@ void set_capturing(cudaStream_t stream, bool capturing);
 /// Seconds until a wait is a deadlock: 60 unless said otherwise.
 void set_patience(double seconds);
 
+/// How often memory was freed or is pinned no more, by all threads: each time CUDA may wait for the device.
+std::size_t frees();
+
 /// What has been made and not yet released, by all threads.
 struct Live {
   std::size_t device_allocations = 0, pinned_allocations = 0, streams = 0, events = 0;

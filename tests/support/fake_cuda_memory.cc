@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -31,6 +32,8 @@ Memory& memory() {
   static Memory* const it = new Memory;  // outlives every thread
   return *it;
 }
+
+std::atomic<std::size_t> freed = 0;
 
 std::uintptr_t address(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 
@@ -92,6 +95,7 @@ cudaError_t release(void* pointer, bool device) {
   } else {
     std::free(pointer);
   }
+  ++freed;
   m.all.erase(it);
   return cudaSuccess;
 }
@@ -124,6 +128,7 @@ cudaError_t unregister_pinned(void* pointer) {
   const std::lock_guard lock(m.mutex);
   const auto it = m.all.find(address(pointer));
   if (it == m.all.end() || !it->second.registered) return note(cudaErrorHostMemoryNotRegistered);
+  ++freed;
   m.all.erase(it);
   return cudaSuccess;
 }
@@ -185,6 +190,8 @@ DeviceAccess::~DeviceAccess() {
     if (a.mapped != 0 && a.device == device_) change(begin, a, -1);
   }
 }
+
+std::size_t frees() { return freed; }
 
 void count_allocations(Live& into) {
   const std::lock_guard lock(memory().mutex);
