@@ -183,6 +183,14 @@ void launch_sum(SumPlan& plan, ConstArray x, std::span<const FrameIn> in, std::s
 
 }  // namespace
 
+bool can_code(const Grid& grid, std::uint64_t operands) {
+  if (!is_float(grid.dtype)) return false;
+  if (!needs_wide_integers(grid, operands)) return true;
+  const KernelSet& k = kernels_f64_wide();
+  return allow_shared(k.encode, k.shared_bytes) && allow_shared(k.decode, k.shared_bytes) &&
+         allow_shared(k.sum, k.shared_bytes);
+}
+
 std::uint32_t slot_capacity(DType dtype) {
   return static_cast<std::uint32_t>((slice::chunk_capacity(static_cast<int>(size_of(dtype))) + 15) & ~std::size_t{15});
 }

@@ -57,6 +57,11 @@ struct SlotsIn {
   Grid grid;
 };
 
+/// Whether the current device has kernels for this grid and sums of so many arrays on it. Integers of 64 bits
+/// (needs_wide_integers()) take more shared memory than some devices give a block: those of compute capability 8.6, 8.9
+/// and 12.x. Where it has none, calls throw Error(unsupported).
+bool can_code(const Grid& grid, std::uint64_t operands);
+
 /// The most bytes of a chunk of an array, rounded up to 16.
 std::uint32_t slot_capacity(DType dtype);
 

@@ -136,7 +136,7 @@ void DeviceMemory::divide(MutArray x, int by) {
 
 std::unique_ptr<Kernel> DeviceMemory::movement(std::vector<ConstArray> operands, std::vector<MutArray> results,
                                                const Budget& budget, int threads) {
-  if (budget.codec == CodecId::slice && !budget.reopens && is_float(budget.grid.dtype)) {
+  if (budget.codec == CodecId::slice && !budget.reopens && can_code(budget.grid, 1)) {
     return std::make_unique<DeviceKernel>(DeviceKernel::Work::movement, *this, buffers_, std::move(operands),
                                           std::move(results), budget.grid, 1, threads);
   }
@@ -149,12 +149,13 @@ std::unique_ptr<Kernel> DeviceMemory::movement(std::vector<ConstArray> operands,
 std::unique_ptr<Kernel> DeviceMemory::reduction(Op op, std::vector<ConstArray> operands, std::vector<MutArray> results,
                                                 const Budget& budget, int summands, int threads) {
   const bool adds = op == Op::sum || op == Op::average;
-  if (adds && budget.route == Route::on_grid && is_float(budget.grid.dtype)) {
+  const bool codes = can_code(budget.grid, static_cast<std::uint64_t>(std::max(summands, 2)));
+  if (adds && budget.route == Route::on_grid && codes) {
     const auto divisor = static_cast<std::uint32_t>(op == Op::average ? summands : 1);
     return std::make_unique<DeviceKernel>(DeviceKernel::Work::sum, *this, buffers_, std::move(operands),
                                           std::move(results), budget.grid, divisor, threads);
   }
-  if (is_extreme(op) && budget.route != Route::stepwise && is_float(budget.grid.dtype)) {
+  if (is_extreme(op) && budget.route != Route::stepwise && codes) {
     return std::make_unique<DeviceExtremeKernel>(op, *this, buffers_, std::move(operands), std::move(results),
                                                  budget.grid, threads);
   }

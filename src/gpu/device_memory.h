@@ -7,8 +7,8 @@
 //
 // Messages lie in the host's memory, pinned as far as they are usually long: only compressed bytes cross PCIe, and any
 // transport can carry them, one that knows nothing of GPUs too. f32, f64, f16 and bf16 are coded by the device where
-// data moves or is summed on the grid; the rest (integers, exact sums, other codecs) is copied and
-// done by the host's code.
+// data moves or is summed on the grid; the rest (integers, exact sums, other codecs, grids that the device has no
+// kernels for) is copied and done by the host's code.
 #pragma once
 
 #include <cstddef>

@@ -24,21 +24,26 @@ inline void require_aligned(const void* p, std::size_t to, const char* what) {
 /// Thread blocks for n things of which each takes so many; at least one.
 inline std::uint64_t tiles_of(std::uint64_t n, std::uint64_t each) { return n == 0 ? 1 : (n + each - 1) / each; }
 
+/// Lets a kernel have so much shared memory; false where the device has less for a block. More than 48 KiB must be
+/// asked for, and each time: which device is current may change.
+inline bool allow_shared(const void* kernel, std::uint32_t bytes) {
+  const auto e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  if (e == cudaErrorInvalidValue) {
+    static_cast<void>(cudaGetLastError());
+    return false;
+  }
+  check_cuda(e, "cudaFuncSetAttribute");
+  return true;
+}
+
 /// A kernel of tiles.
 template <std::size_t n>
 void launch(const void* kernel, std::uint64_t blocks, std::uint32_t shared_bytes, std::array<void*, n> arguments,
             Stream stream) {
   if (blocks > 0x7FFFFFFFU) throw Error(Code::unsupported, "gpu: too many elements for one call");
-  // More than 48 KiB must be asked for. Said each time: which device is current may change.
-  if (shared_bytes > 0) {
-    const auto e =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
-    if (e == cudaErrorInvalidValue) {  // compute capability 8.6, 8.9, 12.x and integers of 64 bits
-      static_cast<void>(cudaGetLastError());
-      throw Error(Code::unsupported, "gpu: this device has less shared memory for a block than " +
-                                         std::to_string(shared_bytes) + " bytes");
-    }
-    check_cuda(e, "cudaFuncSetAttribute");
+  if (shared_bytes > 0 && !allow_shared(kernel, shared_bytes)) {  // see can_code()
+    throw Error(Code::unsupported,
+                "gpu: this device has less shared memory for a block than " + std::to_string(shared_bytes) + " bytes");
   }
   check_cuda(cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)), dim3(on_device::tile_threads),
                               arguments.data(), shared_bytes, stream),

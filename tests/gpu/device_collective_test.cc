@@ -184,6 +184,27 @@ TEST_F(Device, SumsThatTheDeviceCannotForm) {
   EXPECT_GT(test::failed_sums(), before);
 }
 
+// As on devices with less shared memory for a block than 64-bit integers take.
+TEST_F(Device, GridsThatTheDeviceHasNoKernelsFor) {
+  test::let_wide_integers_be_too_much(true);
+  // With the last two, operands fit 32 bits where sums of them do not.
+  for (const char* bound : {"lossless", "1e-13", "4e-9", "2e-9"}) {
+    SCOPED_TRACE(bound);
+    const auto operand = [&](Rank& r) { return r.place(field(DType::f64, "smooth", count, r.rank()), DType::f64); };
+    for (const Op op : {Op::sum, Op::average, Op::max}) {
+      expect_as_on_host(3, [&](Rank& r) {
+        const MutArray x = operand(r), y = r.room(count, DType::f64);
+        return std::pair{y, allreduce(x, y, op, r.comm(), with(bound))};
+      });
+    }
+    expect_as_on_host(3, [&](Rank& r) {
+      const MutArray x = operand(r);
+      return std::pair{x, bcast(x, 0, r.comm(), with(bound))};
+    });
+  }
+  test::let_wide_integers_be_too_much(false);
+}
+
 TEST_F(Device, OtherReductions) {
   for (const int ranks : few_under_sanitizers({3}, {2, 5})) {
     for (const Op op : {Op::sum, Op::max}) {

@@ -22,12 +22,14 @@ namespace {
 std::atomic<gpu::Fault> sums_fail_with{gpu::Fault::none};
 std::atomic<std::uint64_t> sums_failed{0};
 std::atomic<std::size_t> summed{0};
+std::atomic<bool> wide_is_too_much{false};
 
 }  // namespace
 
 void let_sums_fail(gpu::Fault fault) { sums_fail_with = fault; }
 std::uint64_t failed_sums() { return sums_failed; }
 std::size_t most_summed() { return summed; }
+void let_wide_integers_be_too_much(bool too_much) { wide_is_too_much = too_much; }
 
 }  // namespace laconic::test
 
@@ -69,6 +71,16 @@ void require(bool what, const char* text) {
   if (!what) throw Error(Code::invalid_argument, text);
 }
 
+void require_kernels(const Grid& grid, std::uint64_t operands) {
+  if (!can_code(grid, operands)) throw Error(Code::unsupported, "the device has no kernels for this");
+}
+
+std::uint64_t arrays_in(std::span<const FrameIn> frames) {
+  std::uint64_t all = 0;
+  for (const FrameIn& f : frames) all += f.operands;
+  return all;
+}
+
 void require_workspace(Workspace given, std::size_t needed) {
   require(given.data != nullptr && given.bytes >= needed, "workspace");
   require(reinterpret_cast<std::uintptr_t>(given.data) % 16 == 0, "workspace: alignment");
@@ -102,17 +114,23 @@ std::size_t add_all(frame::Bytes held, std::span<const FrameIn> in, const FrameO
 
 }  // namespace
 
+bool can_code(const Grid& grid, std::uint64_t operands) {
+  return is_float(grid.dtype) && !(test::wide_is_too_much && needs_wide_integers(grid, operands));
+}
+
 std::size_t encode_workspace(std::size_t count) { return 64 + count / 64; }
 std::size_t decode_workspace(std::size_t count) { return 64 + count / 32; }
 std::size_t sum_workspace(DType, std::size_t count, std::size_t operands) { return 64 + operands * (count / 32); }
 
 void encode(ConstArray x, const Grid& grid, const FrameOut& out, Workspace workspace, Report* report, Stream stream) {
   require_workspace(workspace, encode_workspace(x.count));
+  require_kernels(grid, 1);
   launch(stream, report, [=] { return frame::encode(x, grid, {out.data, out.capacity}); });
 }
 
 void decode(const FrameIn& in, MutArray y, Workspace workspace, Report* report, Stream stream, std::uint32_t divisor) {
   require_workspace(workspace, decode_workspace(y.count));
+  require_kernels(in.grid, in.operands);
   if (in.operands > 1 && test::sums_fail_with.load() != Fault::none) return fail(stream, report);
   launch(stream, report, [=] {
     frame::decode(bytes_of(in), y, 1, divisor);
@@ -124,6 +142,7 @@ void sum(std::span<const FrameIn> in, std::size_t count, const FrameOut& out, Wo
          Stream stream) {
   require_workspace(workspace, sum_workspace(in[0].grid.dtype, count, in.size()));
   require(in.size() >= 2 && in.size() <= 8, "in: want 2 to 8 frames");
+  require_kernels(in[0].grid, arrays_in(in));
   if (fails(in.size())) return fail(stream, report);
   launch(stream, report, [=, in = std::vector(in.begin(), in.end())] {
     return add_all(bytes_of(in[0]), std::span(in).subspan(1), out);
@@ -134,6 +153,7 @@ void encode_sum(ConstArray x, std::span<const FrameIn> in, const FrameOut& out, 
                 Stream stream) {
   require_workspace(workspace, sum_workspace(x.dtype, x.count, in.size() + 1));
   require(!in.empty() && in.size() <= 7, "in: want 1 to 7 frames");
+  require_kernels(in[0].grid, arrays_in(in) + 1);
   if (fails(in.size() + 1)) return fail(stream, report);
   launch(stream, report, [=, in = std::vector(in.begin(), in.end())] {
     std::vector<std::uint8_t> first(out.capacity);

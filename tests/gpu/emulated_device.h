@@ -13,6 +13,9 @@ void let_sums_fail(gpu::Fault fault);
 /// Sums that have failed so.
 std::uint64_t failed_sums();
 
+/// Whether devices lack the shared memory for integers of 64 bits from now on.
+void let_wide_integers_be_too_much(bool too_much);
+
 /// The most operands of a sum so far.
 std::size_t most_summed();
 

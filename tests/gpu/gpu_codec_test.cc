@@ -77,9 +77,17 @@ DeviceFrame device_sum(const Array& like, const Array* x, const Grid& g, const s
   });
 }
 
+/// Those that this device has kernels for.
+std::vector<Grid> coded_grids_of(DType t, std::uint64_t operands) {
+  std::vector<Grid> grids;
+  for (const Grid& g : grids_of(t))
+    if (gpu::can_code(g, operands)) grids.push_back(g);
+  return grids;
+}
+
 TEST_P(GpuCodec, EncodesAndDecodesAsTheCpu) {
   const DType t = GetParam();
-  for (const Grid& g : grids_of(t))
+  for (const Grid& g : coded_grids_of(t, 1))
     for (const Kind kind : all_kinds)
       for (const std::size_t count : {0U, 1U, 31U, 2047U, 2048U, 2049U, 100001U}) {
         SCOPED_TRACE(describe(t, g, kind, count));
@@ -96,7 +104,7 @@ TEST_P(GpuCodec, EncodesAndDecodesAsTheCpu) {
 
 TEST_P(GpuCodec, AddsAsTheCpu) {
   const DType t = GetParam();
-  for (const Grid& g : grids_of(t))
+  for (const Grid& g : coded_grids_of(t, 4))
     for (std::size_t k = 0; k < all_kinds.size() && !g.lossless(); ++k)
       for (const std::size_t other : {k, k + 5}) {
         constexpr std::size_t count = 70001;
