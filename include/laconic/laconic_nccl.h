@@ -47,7 +47,9 @@ int laconic_nccl_total(ncclComm_t comm, laconic_stats* stats);
 
 /* To be called by all ranks before ncclCommDestroy; a communicator that Laconic has nothing for is allowed. */
 int laconic_nccl_release(ncclComm_t comm);
-/* The same before ncclCommAbort: waits for nobody, and what there was is not freed. */
+/* The same before ncclCommAbort or ncclCommRevoke, from any thread: waits for nobody. A call that waits for other ranks
+ * there ends at once with LACONIC_TRANSPORT. What there was is freed when there is next something to be made for a
+ * communicator. */
 int laconic_nccl_abandon(ncclComm_t comm);
 
 #ifdef __cplusplus

@@ -43,20 +43,20 @@ int call(gpu::NcclCall c, const Given& given, ncclComm_t nccl, laconic_stream st
     int device = 0;
     pncclCommCuDevice(nccl, &device);
     const nccl::OnDevice as(device);
-    gpu::NcclGroup* const there = groups().find(nccl);
-    gpu::NcclGroup& group = there != nullptr ? *there : groups().of(nccl, options_from_environment(), stream);
-    group.use(stream);
-    Communicator& comm = group.comm();
+    const auto there = groups().find(nccl);
+    const auto group = there != nullptr ? there : groups().of(nccl, options_from_environment(), stream);
+    group->use(stream);
+    Communicator& comm = group->comm();
     const bool of_all = c.collective == Collective::reduce_scatter || c.collective == Collective::allgather;
     require_count("count", c.count, c.dtype, of_all ? comm.size() : 1);
     run(c, comm, Chosen(options, comm).of({.collective = c.collective, .dtype = c.dtype, .op = c.op}, true, comm));
   });
 }
 
-Communicator& known(ncclComm_t nccl) {
-  gpu::NcclGroup* const group = groups().find(nccl);
+std::shared_ptr<gpu::NcclGroup> known(ncclComm_t nccl) {
+  auto group = groups().find(nccl);
   if (group == nullptr) throw Error(Code::invalid_argument, "comm: no call of Laconic's was made on it");
-  return group->comm();
+  return group;
 }
 
 }  // namespace
@@ -117,14 +117,16 @@ int laconic_nccl_allgather(const void* sendbuff, void* recvbuff, size_t sendcoun
 
 int laconic_nccl_last(ncclComm_t comm, laconic_stats* stats) {
   return api::guarded([&] {
-    const laconic::Communicator& c = api::known(comm);
+    const auto group = api::known(comm);
+    const laconic::Communicator& c = group->comm();
     api::fill(stats, c.last().stats, c.last());
   });
 }
 
 int laconic_nccl_total(ncclComm_t comm, laconic_stats* stats) {
   return api::guarded([&] {
-    const laconic::Communicator& c = api::known(comm);
+    const auto group = api::known(comm);
+    const laconic::Communicator& c = group->comm();
     api::fill(stats, c.total(), c.last());
   });
 }
@@ -134,7 +136,7 @@ int laconic_nccl_release(ncclComm_t comm) {
 }
 
 int laconic_nccl_abandon(ncclComm_t comm) {
-  return api::guarded([&] { static_cast<void>(api::groups().take(comm).release()); });
+  return api::guarded([&] { api::groups().abandon(comm); });
 }
 
 }  // extern "C"

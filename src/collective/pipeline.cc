@@ -41,8 +41,7 @@ std::optional<Failure> Pipeline::run(const std::optional<Failure>& earlier) {
   try {
     run_program();
   } catch (...) {
-    // Messages may still be under way, into and out of our buffers.
-    comm_.pool().abandon();
+    if (!transport_.lets_go()) comm_.pool().abandon();  // messages may still be under way, into and out of our buffers
     comm_.mark_unusable();
     throw;
   }

@@ -56,10 +56,10 @@ laconic::Report run(const NcclCall& call, Communicator& comm, const Options& opt
   });
 }
 
-NcclGroup::NcclGroup(ncclComm_t nccl, const Options& defaults) {
-  pncclCommCuDevice(nccl, &device_);
+void NcclGroup::begin(ncclComm_t nccl, const Options& defaults) {
+  stop_->unless_set([&] { return pncclCommCuDevice(nccl, &device_); });
   memory_.emplace();
-  comm_.emplace(make_nccl_transport(nccl), defaults, *memory_);
+  comm_.emplace(make_nccl_transport(nccl, default_timeout(), stop_), defaults, *memory_);
 }
 
 NcclGroup::~NcclGroup() {
@@ -68,28 +68,56 @@ NcclGroup::~NcclGroup() {
   memory_.reset();
 }
 
-NcclGroup& NcclGroups::of(ncclComm_t nccl, const Options& defaults, Stream stream) {
-  if (NcclGroup* const known = find(nccl)) return *known;
-  await(stream);
-  auto made =
-      std::make_unique<NcclGroup>(nccl, defaults);  // other communicators' ranks may have to do the same meanwhile
-  const std::lock_guard lock(mutex_);
-  return *groups_.insert_or_assign(nccl, std::move(made)).first->second;
+std::shared_ptr<NcclGroup> NcclGroups::of(ncclComm_t nccl, const Options& defaults, Stream stream) {
+  if (auto known = find(nccl)) return known;
+  auto made = add(nccl);
+  begin(made, nccl, defaults, stream);
+  return made;
 }
 
-NcclGroup* NcclGroups::find(ncclComm_t nccl) {
+std::shared_ptr<NcclGroup> NcclGroups::add(ncclComm_t nccl) {
+  auto made = std::make_shared<NcclGroup>();
   const std::lock_guard lock(mutex_);
-  const auto at = groups_.find(nccl);
-  return at == groups_.end() ? nullptr : at->second.get();
+  groups_[nccl] = made;
+  return made;
 }
 
-std::unique_ptr<NcclGroup> NcclGroups::take(ncclComm_t nccl) {
+void NcclGroups::begin(const std::shared_ptr<NcclGroup>& added, ncclComm_t nccl, const Options& defaults,
+                       Stream stream) {
+  try {
+    await(stream);
+    std::vector<std::shared_ptr<NcclGroup>> ending;
+    {
+      const std::lock_guard lock(mutex_);
+      ending.swap(abandoned_);
+    }
+    ending.clear();
+    added->begin(nccl, defaults);  // unlocked: ranks of other communicators may have to do the same meanwhile
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(groups_, [&](const auto& entry) { return entry.second == added; });
+    throw;
+  }
+}
+
+std::shared_ptr<NcclGroup> NcclGroups::find(ncclComm_t nccl) {
   const std::lock_guard lock(mutex_);
   const auto at = groups_.find(nccl);
-  if (at == groups_.end()) return nullptr;
-  std::unique_ptr<NcclGroup> group = std::move(at->second);
-  groups_.erase(at);
-  return group;
+  return at == groups_.end() ? nullptr : at->second;
+}
+
+std::shared_ptr<NcclGroup> NcclGroups::take(ncclComm_t nccl) {
+  const std::lock_guard lock(mutex_);
+  auto entry = groups_.extract(nccl);
+  return entry.empty() ? nullptr : std::move(entry.mapped());
+}
+
+void NcclGroups::abandon(ncclComm_t nccl) {
+  auto group = take(nccl);
+  if (group == nullptr) return;
+  group->stop();
+  const std::lock_guard lock(mutex_);
+  abandoned_.push_back(std::move(group));
 }
 
 }  // namespace laconic::gpu

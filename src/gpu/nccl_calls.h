@@ -7,10 +7,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "collective/collective.h"
 #include "collective/communicator.h"
 #include "gpu/device_memory.h"
+#include "transport/nccl/stop.h"
 
 namespace laconic::gpu {
 
@@ -32,40 +34,53 @@ std::uint64_t bytes_of(const NcclCall& call, int ranks);
 /// Makes the call; arrays lie where the communicator's do. Throws Error.
 laconic::Report run(const NcclCall& call, Communicator& comm, const Options& options);
 
-/// What there is for one of a program's communicators. One thread at a time.
+/// What there is for one of a program's communicators. One thread at a time, but for stop().
 class NcclGroup {
  public:
-  /// Collective over `nccl`, which it does not use afterwards. Its device must be current.
-  NcclGroup(ncclComm_t nccl, const Options& defaults);
-  /// Collective. Any device may be current.
+  NcclGroup() = default;
+  /// Collective, unless stopped. Any device may be current.
   ~NcclGroup();
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
+
+  /// First of all, and collective over `nccl`, which it does not use afterwards. Its device must be current.
+  void begin(ncclComm_t nccl, const Options& defaults);
+  /// Whoever waits for other ranks, in begin() too, and whoever would, gets Error(transport) at once.
+  void stop() { stop_->set(); }
 
   [[nodiscard]] Communicator& comm() { return *comm_; }
   /// Where calls work from now on. Throws Error(unsupported) for a stream that is being captured.
   void use(Stream stream) { memory_->use(stream); }
 
  private:
+  const std::shared_ptr<nccl::Stop> stop_ = std::make_shared<nccl::Stop>();
   int device_ = 0;
   std::optional<DeviceMemory> memory_;
   std::optional<Communicator> comm_;
 };
 
-/// By communicator. Thread safe.
+/// By communicator. Thread safe; whoever works with a group holds it meanwhile.
 class NcclGroups {
  public:
-  /// Makes it in the first call for a communicator, which is collective: NCCL must have nothing under way on that, so
-  /// what `stream` has been given is waited for. Throws Error(unsupported) then if the stream is being captured.
-  NcclGroup& of(ncclComm_t nccl, const Options& defaults, Stream stream);
+  /// Makes it in the first call for a communicator: add() and begin().
+  std::shared_ptr<NcclGroup> of(ncclComm_t nccl, const Options& defaults, Stream stream);
+  /// From here on abandon() finds it.
+  std::shared_ptr<NcclGroup> add(ncclComm_t nccl);
+  /// Collective: NCCL must have nothing under way on the communicator, so what `stream` has been given is waited for.
+  /// Throws Error(unsupported) if the stream is being captured. Where this fails the group is no longer here.
+  void begin(const std::shared_ptr<NcclGroup>& added, ncclComm_t nccl, const Options& defaults, Stream stream);
   /// Null: there is none.
-  NcclGroup* find(ncclComm_t nccl);
-  /// Collective where there is one; null where there is none.
-  std::unique_ptr<NcclGroup> take(ncclComm_t nccl);
+  std::shared_ptr<NcclGroup> find(ncclComm_t nccl);
+  /// The same, and it is no longer here; to let go of it is collective.
+  std::shared_ptr<NcclGroup> take(ncclComm_t nccl);
+  /// Stops and forgets it. Nothing is freed yet: that waits for the device, where kernels of a communicator may run
+  /// that is aborted next. A later begin() does so.
+  void abandon(ncclComm_t nccl);
 
  private:
   std::mutex mutex_;
-  std::map<ncclComm_t, std::unique_ptr<NcclGroup>> groups_;
+  std::map<ncclComm_t, std::shared_ptr<NcclGroup>> groups_;
+  std::vector<std::shared_ptr<NcclGroup>> abandoned_;
 };
 
 }  // namespace laconic::gpu

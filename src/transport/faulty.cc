@@ -32,6 +32,7 @@ class FaultyTransport final : public Transport {
   }
   [[nodiscard]] const std::vector<int>& nodes() const override { return inner_.nodes(); }
   [[nodiscard]] bool needs_everyone() const override { return inner_.needs_everyone(); }
+  [[nodiscard]] bool lets_go() const override { return inner_.lets_go(); }
   [[nodiscard]] std::string description() const override { return inner_.description() + " with faults"; }
 
   Request isend(std::span<const std::uint8_t> data, int to, int tag) override {

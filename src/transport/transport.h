@@ -72,6 +72,9 @@ class Transport {
   /// be.
   [[nodiscard]] virtual bool needs_everyone() const { return false; }
 
+  /// Whether nothing touches the buffers of requests that are destroyed, even after a failure.
+  [[nodiscard]] virtual bool lets_go() const { return false; }
+
   /// Whether messages of this rank may lie in the memory of its GPU, wherever they lie on the other side. What one
   /// holds must be there when it is sent; what has been received is there for every stream.
   [[nodiscard]] virtual bool takes_device_memory() const { return false; }

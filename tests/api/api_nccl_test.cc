@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 #include <laconic/laconic_nccl.h>
 
+#include <chrono>
 #include <cmath>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/fake_cuda.h"
@@ -153,6 +155,35 @@ TEST(ApiNccl, ACommunicatorForTheOtherCalls) {
     ASSERT_EQ(laconic_allreduce(z, y, count, LACONIC_F32, LACONIC_SUM, comm, &plain), LACONIC_OK);
     expect_near(Gpu::contents(y), [](std::size_t i) { return sum(3, i); }, "plain allreduce");
     laconic_comm_free(comm);
+  });
+}
+
+TEST(ApiNccl, AbandoningEndsACallThatWaits) {
+  const laconic_options options = within("1e-3");
+  laconic::test::over_nccl_communicators(2, [&](int rank, ncclComm_t comm) {
+    Gpu gpu;
+    const float* const x = gpu.mine(rank);
+    float* const y = gpu.room();
+    const auto call = [&] {
+      return laconic_nccl_allreduce(x, y, count, ncclFloat32, ncclSum, comm, gpu.stream(), &options);
+    };
+    ASSERT_EQ(call(), LACONIC_OK) << laconic_last_error();
+    if (rank == 0) {
+      std::thread other([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        EXPECT_EQ(laconic_nccl_abandon(comm), LACONIC_OK);
+      });
+      const auto start = std::chrono::steady_clock::now();
+      EXPECT_EQ(call(), LACONIC_TRANSPORT);
+      EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+      other.join();
+    } else {
+      EXPECT_EQ(laconic_nccl_abandon(comm), LACONIC_OK);
+    }
+    // With this all begins anew, and what there was is freed.
+    ASSERT_EQ(call(), LACONIC_OK) << laconic_last_error();
+    expect_near(Gpu::contents(y), [](std::size_t i) { return sum(2, i); }, "allreduce");
+    EXPECT_EQ(laconic_nccl_release(comm), LACONIC_OK);
   });
 }
 

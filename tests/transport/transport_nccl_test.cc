@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -319,6 +320,37 @@ TEST(NcclTransport, AnAsynchronousErrorEndsEverything) {
               std::string::npos)
         << error;
   });
+}
+
+TEST(NcclTransport, AnotherThreadEndsEveryWait) {
+  const std::function<void(Transport&)> waits[] = {
+      [](Transport& t) {
+        Buffer room(1);
+        t.irecv(room, 1, 0).wait();
+      },
+      [](Transport& t) { t.allgather_small({}, {}); },
+      [](Transport& t) {
+        Room x(Room::device, Buffer(4));
+        const MutArray array{x.span().data(), 1, DType::i32};
+        t.plain()->allreduce(array, array, Op::sum);
+      },
+  };
+  for (const auto& wait : waits) {
+    over_nccl_communicators(2, [&](int rank, ncclComm_t comm) {
+      const auto stop = std::make_shared<nccl::Stop>();
+      const auto t = make_nccl_transport(comm, 60, stop);
+      if (rank != 0) return;
+      std::thread other([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        stop->set();
+      });
+      const auto start = std::chrono::steady_clock::now();
+      EXPECT_EQ(error_of([&] { wait(*t); }), "the communicator was aborted or revoked");
+      EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+      other.join();
+      EXPECT_NE(error_of([&] { t->poll(); }), "no error") << "it stays stopped";
+    });
+  }
 }
 
 TEST(NcclTransport, SaysWhatItIs) {

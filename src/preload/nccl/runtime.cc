@@ -55,23 +55,39 @@ NcclRuntime* NcclRuntime::get() {
   return active;
 }
 
-gpu::NcclGroup* NcclRuntime::group_of(ncclComm_t comm, cudaStream_t stream) {
-  if (gpu::NcclGroup* const known = groups_.find(comm)) return known;
+std::shared_ptr<gpu::NcclGroup> NcclRuntime::group_of(ncclComm_t comm, cudaStream_t stream) {
+  if (auto known = groups_.find(comm)) return known;
+  auto group = groups_.add(comm);
+  if (is_refused(comm)) {  // after add(): what is revoked from now on is found there
+    groups_.take(comm);
+    return nullptr;
+  }
+  groups_.begin(group, comm, {}, stream);
+  const auto all = allgather_value(group->comm().transport(), fingerprint(config_, policy_));
+  const int rank = group->comm().rank();
   {
     const std::lock_guard lock(mutex_);
-    if (refused_.contains(comm)) return nullptr;
+    first_rank_ = first_rank_ < 0 ? rank : std::min(first_rank_, rank);
   }
-  gpu::NcclGroup& group = groups_.of(comm, {}, stream);
-  const auto all = allgather_value(group.comm().transport(), fingerprint(config_, policy_));
-  std::unique_ptr<gpu::NcclGroup> ending;  // after the lock: that waits for other ranks
-  const std::lock_guard lock(mutex_);
-  const int rank = group.comm().rank();
-  first_rank_ = first_rank_ < 0 ? rank : std::min(first_rank_, rank);
-  if (std::ranges::all_of(all, [&](std::uint64_t f) { return f == all.front(); })) return &group;
-  refused_.insert(comm);
-  if (group.comm().rank() == 0) warn("ranks differ in bound, mode or policy; this communicator is left to NCCL");
-  ending = groups_.take(comm);
+  if (std::ranges::all_of(all, [&](std::uint64_t f) { return f == all.front(); })) return group;
+  if (rank == 0) warn("ranks differ in bound, mode or policy; this communicator is left to NCCL");
+  const std::string reason = "ranks differ in bound, mode or policy";
+  refuse(comm, reason);
+  pass(reason);
+  groups_.take(comm);
   return nullptr;
+}
+
+bool NcclRuntime::is_refused(ncclComm_t comm) {
+  const std::lock_guard lock(mutex_);
+  const auto at = refused_.find(comm);
+  if (at != refused_.end()) pass(at->second);
+  return at != refused_.end();
+}
+
+void NcclRuntime::refuse(ncclComm_t comm, const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  refused_[comm] = reason;
 }
 
 const Rule* NcclRuntime::rule_for(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream) {
@@ -99,11 +115,8 @@ std::optional<ncclResult_t> NcclRuntime::serve(const gpu::NcclCall& call, const 
   if (pncclCommCuDevice(comm, &device) != ncclSuccess) return std::nullopt;
   try {
     const nccl::OnDevice as(device);
-    gpu::NcclGroup* const group = group_of(comm, stream);
-    if (group == nullptr) {
-      pass("ranks differ in bound, mode or policy");
-      return std::nullopt;
-    }
+    const auto group = group_of(comm, stream);
+    if (group == nullptr) return std::nullopt;
     group->use(stream);
     Communicator& on = group->comm();
     const std::uint64_t bytes = gpu::bytes_of(call, on.size());
@@ -126,9 +139,14 @@ void NcclRuntime::release(ncclComm_t comm) {
 }
 
 void NcclRuntime::abandon(ncclComm_t comm) {
-  static_cast<void>(groups_.take(comm).release());
+  groups_.abandon(comm);
   const std::lock_guard lock(mutex_);
   refused_.erase(comm);
+}
+
+void NcclRuntime::revoke(ncclComm_t comm) {
+  refuse(comm, "the communicator was revoked");
+  groups_.abandon(comm);
 }
 
 void NcclRuntime::report() const {

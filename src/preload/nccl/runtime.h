@@ -3,10 +3,10 @@
 
 #include <nccl.h>
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "core/config.h"
@@ -33,8 +33,10 @@ class NcclRuntime {
 
   /// Before NCCL takes the communicator down. Collective where calls on it were served.
   void release(ncclComm_t comm);
-  /// The same without waiting for anybody: what there was stays where it is.
+  /// Before NCCL aborts the communicator, from any thread: waits for nobody, and a call that does fails at once.
   void abandon(ncclComm_t comm);
+  /// The same before NCCL revokes it. What follows on it is NCCL's.
+  void revoke(ncclComm_t comm);
 
   /// At the end of the program, where this process was rank 0 of a communicator, or there was none.
   void report() const;
@@ -42,15 +44,19 @@ class NcclRuntime {
  private:
   explicit NcclRuntime(const Config& config);
 
-  /// Null: ranks are under different settings, so NCCL has this communicator for itself. Collective the first time.
-  gpu::NcclGroup* group_of(ncclComm_t comm, cudaStream_t stream);
+  /// Null, and counted: NCCL has this communicator for itself. Collective the first time.
+  std::shared_ptr<gpu::NcclGroup> group_of(ncclComm_t comm, cudaStream_t stream);
+  /// Leaves a communicator to NCCL.
+  void refuse(ncclComm_t comm, const std::string& reason);
+  /// And then counts the call.
+  [[nodiscard]] bool is_refused(ncclComm_t comm);
 
   Config config_;
   Policy policy_;
   Tally tally_;
   gpu::NcclGroups groups_;
   std::mutex mutex_;
-  std::set<ncclComm_t> refused_;
+  std::map<ncclComm_t, std::string> refused_;  ///< with the reason
   int first_rank_ = -1;  ///< the lowest that this process has had in a communicator; -1: there was none
 };
 

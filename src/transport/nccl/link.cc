@@ -9,31 +9,33 @@
 namespace laconic::nccl {
 namespace {
 
-[[noreturn]] void fail(int rank, const char* call, ncclResult_t status, ncclComm_t comm) {
+[[noreturn]] void fail(int rank, const char* call, ncclResult_t status) {
   std::string text = "rank " + std::to_string(rank) + ": " + call + " failed: " + pncclGetErrorString(status);
-  const char* const more = pncclGetLastError(comm);
+  const char* const more = pncclGetLastError(nullptr);  // the thread's; a communicator may be gone
   if (more != nullptr && *more != '\0') text += std::string(" (") + more + ")";
   throw Error(Code::transport, text);
 }
 
-void require(int rank, const char* call, ncclResult_t status, ncclComm_t comm) {
-  if (status != ncclSuccess && status != ncclInProgress) fail(rank, call, status, comm);
+void require(int rank, const char* call, ncclResult_t status) {
+  if (status != ncclSuccess && status != ncclInProgress) fail(rank, call, status);
 }
 
 /// False while a communicator is at something; throws if it has failed.
 bool is_settled(int rank, ncclComm_t comm) {
   ncclResult_t state = ncclSuccess;
-  require(rank, "ncclCommGetAsyncError", pncclCommGetAsyncError(comm, &state), comm);
-  require(rank, "the communicator", state, comm);
+  require(rank, "ncclCommGetAsyncError", pncclCommGetAsyncError(comm, &state));
+  require(rank, "the communicator", state);
   return state != ncclInProgress;
 }
 
-ncclComm_t split(ncclComm_t parent, int rank, double timeout) {
+ncclComm_t split(ncclComm_t parent, int rank, double timeout, Stop& stop) {
+  stop.check();
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   auto child = std::make_unique<ncclComm_t>(nullptr);
-  require(rank, "ncclCommSplit", pncclCommSplit(parent, 0, rank, child.get(), &config), parent);
-  const auto made = [&] { return is_settled(rank, parent) && *child != nullptr && is_settled(rank, *child); };
+  require(rank, "ncclCommSplit", pncclCommSplit(parent, 0, rank, child.get(), &config));
+  const auto is_asked_for = [&] { return is_settled(rank, parent); };
+  const auto made = [&] { return stop.unless_set(is_asked_for) && *child != nullptr && is_settled(rank, *child); };
   try {
     wait_until(made, rank, "all ranks to make a communicator", timeout);
   } catch (...) {
@@ -45,15 +47,15 @@ ncclComm_t split(ncclComm_t parent, int rank, double timeout) {
 
 }  // namespace
 
-Link::Link(ncclComm_t parent, int rank, double timeout) : rank_(rank), stream_(rank) {
-  comm_ = split(parent, rank, timeout);
+Link::Link(ncclComm_t parent, int rank, double timeout, Stop& stop) : rank_(rank), stream_(rank) {
+  comm_ = split(parent, rank, timeout, stop);
 }
 
 Link::~Link() { abort(); }
 
 bool Link::ready() { return is_settled(rank_, comm_); }
 
-void Link::require(const char* call, ncclResult_t status) const { nccl::require(rank_, call, status, comm_); }
+void Link::require(const char* call, ncclResult_t status) const { nccl::require(rank_, call, status); }
 
 void Link::exchange(std::span<const Transfer> transfers, cudaStream_t stream) {
   require("ncclGroupStart", pncclGroupStart());

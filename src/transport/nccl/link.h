@@ -12,6 +12,7 @@
 #include <string>
 
 #include "transport/nccl/cuda.h"
+#include "transport/nccl/stop.h"
 
 namespace laconic::nccl {
 
@@ -26,8 +27,9 @@ struct Transfer {
 class Link {
  public:
   /// Collective over the ranks of `parent`, which must have nothing under way and need not live on. Gives up after
-  /// `timeout` seconds, unless `parent` is a communicator that blocks.
-  Link(ncclComm_t parent, int rank, double timeout);
+  /// `timeout` seconds, unless `parent` is a communicator that blocks, and when it is stopped, after which it does not
+  /// touch `parent`.
+  Link(ncclComm_t parent, int rank, double timeout, Stop& stop);
   /// Aborts what is under way, unless closed.
   ~Link();
   Link(const Link&) = delete;

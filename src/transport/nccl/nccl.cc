@@ -116,8 +116,8 @@ std::string library_name() {
 class RoundsTransport final : public Transport {
  public:
   /// `nodes`: of a communicator with the same ranks; empty: still to be found.
-  RoundsTransport(ncclComm_t comm, double timeout, std::vector<int> nodes)
-      : rounds_(std::make_shared<Rounds>(comm, timeout)),
+  RoundsTransport(ncclComm_t comm, double timeout, std::shared_ptr<nccl::Stop> stop, std::vector<int> nodes)
+      : rounds_(std::make_shared<Rounds>(comm, timeout, std::move(stop))),
         nodes_(std::move(nodes)),
         name_(library_name()),
         plain_(nccl::make_plain_nccl(*rounds_)) {
@@ -129,6 +129,7 @@ class RoundsTransport final : public Transport {
   [[nodiscard]] const std::vector<int>& nodes() const override { return nodes_; }
   [[nodiscard]] std::string description() const override { return name_; }
   [[nodiscard]] bool needs_everyone() const override { return true; }
+  [[nodiscard]] bool lets_go() const override { return true; }
   [[nodiscard]] bool takes_device_memory() const override { return true; }
   PlainCollectives* plain() override { return plain_.get(); }
   void poll() override { rounds_->join(); }
@@ -147,7 +148,7 @@ class RoundsTransport final : public Transport {
   std::unique_ptr<Transport> duplicate() override {
     rounds_->exchange({}, {});
     rounds_->flush();
-    return std::make_unique<RoundsTransport>(rounds_->data_link().comm(), rounds_->timeout(), nodes_);
+    return std::make_unique<RoundsTransport>(rounds_->data_link().comm(), rounds_->timeout(), rounds_->stop(), nodes_);
   }
 
  private:
@@ -159,8 +160,9 @@ class RoundsTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_nccl_transport(ncclComm_t comm, double timeout_seconds) {
-  return std::make_unique<RoundsTransport>(comm, timeout_seconds, std::vector<int>{});
+std::unique_ptr<Transport> make_nccl_transport(ncclComm_t comm, double timeout_seconds,
+                                               std::shared_ptr<nccl::Stop> stop) {
+  return std::make_unique<RoundsTransport>(comm, timeout_seconds, std::move(stop), std::vector<int>{});
 }
 
 }  // namespace laconic

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "transport/nccl/stop.h"
 #include "transport/timeout.h"
 #include "transport/transport.h"
 
@@ -21,6 +22,10 @@ namespace laconic {
 /// Collective over `comm`, from which two communicators are split: Laconic's messages never meet the program's. Nothing
 /// may be under way on it meanwhile, and it need not live longer than this call. Destroying the transport is collective
 /// too. Throws Error(transport) with NCCL's own text where NCCL fails.
-std::unique_ptr<Transport> make_nccl_transport(ncclComm_t comm, double timeout_seconds = default_timeout());
+///
+/// Setting `stop`, from any thread, is a failure, too, whatever the transport is doing or waits for; destroying it then
+/// waits for nobody. While it is made `comm` may be aborted by another thread that has set `stop` before.
+std::unique_ptr<Transport> make_nccl_transport(ncclComm_t comm, double timeout_seconds = default_timeout(),
+                                               std::shared_ptr<nccl::Stop> stop = std::make_shared<nccl::Stop>());
 
 }  // namespace laconic

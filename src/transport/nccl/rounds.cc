@@ -33,12 +33,16 @@ int device_of(ncclComm_t comm) {
 
 }  // namespace
 
-Rounds::Rounds(ncclComm_t parent, double timeout)
-    : rank_(rank_in(parent)), device_(device_of(parent)), timeout_(timeout), pool_(rank_, device_) {
+Rounds::Rounds(ncclComm_t parent, double timeout, std::shared_ptr<Stop> stop)
+    : rank_(rank_in(parent)),
+      device_(device_of(parent)),
+      timeout_(timeout),
+      stop_(std::move(stop)),
+      pool_(rank_, device_) {
   pncclCommCount(parent, &size_);
   const OnDevice as(device_);
-  headers_ = std::make_unique<Link>(parent, rank_, timeout_);
-  data_ = std::make_unique<Link>(parent, rank_, timeout_);
+  headers_ = std::make_unique<Link>(parent, rank_, timeout_, *stop_);
+  data_ = std::make_unique<Link>(parent, rank_, timeout_, *stop_);
   copies_.emplace(rank_);
   mine_ = pool_.take(sizeof(Header));
   all_ = pool_.take(sizeof(Header) * static_cast<std::size_t>(size_));
@@ -47,9 +51,9 @@ Rounds::Rounds(ncclComm_t parent, double timeout)
 Rounds::~Rounds() {
   const OnDevice as(device_);
   try {
-    if (!failure_) close();
-  } catch (const std::exception& e) {
-    fail(e.what());
+    guarded([this] { close(); });
+  } catch (const std::exception&) {
+    return;  // it has been told, or concerns nobody any more
   }
 }
 
@@ -98,7 +102,11 @@ void Rounds::run_alone(cudaStream_t stream, const std::string& what, const std::
     const OnDevice as(device_);
     issue();
     Operation operation(*data_, stream);
-    wait_until([&] { return data_->ready() && operation.done(); }, rank_, what, timeout_);
+    const auto test = [&] {
+      stop_->check();
+      return data_->ready() && operation.done();
+    };
+    wait_until(test, rank_, what, timeout_);
   });
 }
 
@@ -106,6 +114,7 @@ void Rounds::run_alone(cudaStream_t stream, const std::string& what, const std::
 void Rounds::guarded(const std::function<void()>& work) {
   if (failure_) throw Error(Code::transport, *failure_);
   try {
+    stop_->check();
     work();
   } catch (const std::exception& e) {
     fail(e.what());

@@ -28,6 +28,7 @@
 
 #include "transport/nccl/header.h"
 #include "transport/nccl/link.h"
+#include "transport/nccl/stop.h"
 
 namespace laconic::nccl {
 
@@ -55,8 +56,9 @@ class Rounds {
   using Sent = std::shared_ptr<Outgoing>;
   using Awaited = std::shared_ptr<Incoming>;
 
-  /// Collective over the ranks of `parent`, see Link.
-  Rounds(ncclComm_t parent, double timeout);
+  /// Collective over the ranks of `parent`, see Link. Once `stop` is set, everything fails, waits that are under way
+  /// too.
+  Rounds(ncclComm_t parent, double timeout, std::shared_ptr<Stop> stop);
   /// Every rank must, sooner or later. What is under way and needs a rank that may be gone is aborted.
   ~Rounds();
   Rounds(const Rounds&) = delete;
@@ -65,6 +67,7 @@ class Rounds {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] double timeout() const { return timeout_; }
+  [[nodiscard]] const std::shared_ptr<Stop>& stop() const { return stop_; }
   [[nodiscard]] PinnedPool& pool() { return pool_; }
   /// For messages and PlainCollectives.
   [[nodiscard]] Link& data_link() { return *data_; }
@@ -144,6 +147,7 @@ class Rounds {
 
   int rank_ = 0, size_ = 1, device_ = 0;
   double timeout_;
+  std::shared_ptr<Stop> stop_;
   std::optional<std::string> failure_;
   PinnedPool pool_;
   std::unique_ptr<Link> headers_, data_;
