@@ -1,59 +1,15 @@
 // A program of somebody's that sums gradients with NCCL and knows nothing of Laconic: each rank is a thread with a GPU.
 // Prints what is wrong, or "all as they should be". Arguments: ranks, the error that results may have.
-#include <cuda_runtime_api.h>
-#include <nccl.h>
-
-#include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <string>
 #include <thread>
-#include <vector>
+
+#include "nccl_array.h"
 
 namespace {
 
-constexpr std::size_t count = 100003;
-int wrong = 0;
 int calls = 0;
-std::mutex mutex;
-
-void must(bool good, const std::string& what) {
-  if (good) return;
-  const std::lock_guard lock(mutex);
-  ++wrong;
-  std::printf("%s\n", what.c_str());
-}
-
-float value(int rank, std::size_t i) { return std::sin(static_cast<float>(i) * 0.001F) + static_cast<float>(rank); }
-
-/// Device memory with contents.
-class Array {
- public:
-  Array(const std::vector<float>& x, cudaStream_t stream) : count_(x.size()), stream_(stream) {
-    cudaMalloc(&data_, count_ * sizeof(float));
-    cudaMemcpyAsync(data_, x.data(), count_ * sizeof(float), cudaMemcpyHostToDevice, stream);
-    cudaStreamSynchronize(stream);
-  }
-  ~Array() { cudaFree(data_); }
-  Array(const Array&) = delete;
-  Array& operator=(const Array&) = delete;
-  [[nodiscard]] float* at(std::size_t i) const { return static_cast<float*>(data_) + i; }
-  /// Everything on the stream has come to its end.
-  [[nodiscard]] std::vector<float> contents() const {
-    std::vector<float> x(count_);
-    cudaMemcpyAsync(x.data(), data_, count_ * sizeof(float), cudaMemcpyDeviceToHost, stream_);
-    cudaStreamSynchronize(stream_);
-    return x;
-  }
-
- private:
-  std::size_t count_;
-  cudaStream_t stream_;
-  void* data_ = nullptr;
-};
 
 struct Rank {
   int rank, ranks;
@@ -61,11 +17,7 @@ struct Rank {
   cudaStream_t stream;
   double tolerance;
 
-  [[nodiscard]] std::vector<float> mine(std::size_t n) const {
-    std::vector<float> x(n);
-    for (std::size_t i = 0; i < n; ++i) x[i] = value(rank, i);
-    return x;
-  }
+  [[nodiscard]] std::vector<float> mine(std::size_t n) const { return values_of(rank, n); }
   void check(const char* what, ncclResult_t status, const Array& y, std::size_t n,
              const std::function<double(std::size_t)>& expected) const {
     must(status == ncclSuccess, std::string(what) + " returned " + std::to_string(status));

@@ -75,6 +75,7 @@ void require_in_place_or_apart(const Op& op, const Member& m) {
 ncclResult_t call(const Op& op, ncclComm_t comm, cudaStream_t stream) {
   const MemberPtr& m = member_of(comm);
   if (*m->error != ncclSuccess) return *m->error;
+  if (is_withdrawn(*m)) return ncclInvalidUsage;
   if (op.peer < 0 || op.peer >= m->group->size || size_of(op.type) == 0) return ncclInvalidArgument;
   if (!m->launching.empty() || m->child != nullptr) give_up("a call while the one before it is in progress");
   const bool reads = op.kind != Kind::recv && (op.kind != Kind::broadcast || m->rank == op.peer);
@@ -100,6 +101,36 @@ ncclResult_t call(const Op& op, ncclComm_t comm, cudaStream_t stream) {
 // --- communicators ---
 
 ncclComm_t handle_or_null(const MemberPtr& m) { return m == nullptr ? nullptr : handle_of(m); }
+
+/// Of ncclCommSplit and ncclCommShrink: by so many of the communicator's ranks.
+ncclResult_t split(const MemberPtr& m, std::size_t callers, Split::Wish wish, ncclComm_t* child,
+                   const ncclConfig_t* config) {
+  if (!m->launching.empty() || m->child != nullptr) give_up("a split while a call is in progress");
+  if (!idle(*m)) give_up("a split while operations are under way");
+  const bool says = config != nullptr && config->blocking != NCCL_CONFIG_UNDEF_INT;
+  wish.blocking = says ? config->blocking != 0 : m->blocking;
+  const std::uint64_t number = m->splits++;
+  {
+    const std::lock_guard lock(m->group->mutex);
+    Split& whole = m->group->splits[number];
+    whole.callers = callers;
+    whole.wishes[m->rank] = wish;
+  }
+  if (!m->blocking) {
+    *child = nullptr;
+    m->child = child;
+    return ncclInProgress;
+  }
+  const double since = now();
+  MemberPtr made;
+  const bool revoked = is_withdrawn(*m);
+  while (!try_split(*m, number, made)) {
+    if (!revoked && is_withdrawn(*m)) return ncclInternalError;  // aborted meanwhile, by another thread
+    keep_waiting(since, "ncclCommSplit");
+  }
+  *child = handle_or_null(made);
+  return ncclSuccess;
+}
 
 ncclResult_t progress(const MemberPtr& m) {
   if (m->delay > 0) {
@@ -192,27 +223,30 @@ ncclResult_t pncclCommCuDevice(ncclComm_t comm, int* device) {
 }
 
 ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* child, ncclConfig_t* config) {
-  const MemberPtr& m = member_of(comm);
+  const MemberPtr m = member_of(comm);  // which another thread may abort meanwhile
   if (*m->error != ncclSuccess) return *m->error;
-  if (!m->launching.empty() || m->child != nullptr) give_up("a split while a call is in progress");
-  if (!idle(*m)) give_up("a split while operations are under way");
-  const bool says = config != nullptr && config->blocking != NCCL_CONFIG_UNDEF_INT;
-  const std::uint64_t number = m->splits++;
-  {
-    const std::lock_guard lock(m->group->mutex);
-    m->group->splits[number].wishes[m->rank] = {color, key, says ? config->blocking != 0 : m->blocking};
+  return split(m, static_cast<std::size_t>(m->group->size), {.color = color, .key = key}, child, config);
+}
+
+#ifdef NCCL_SHRINK_ABORT
+ncclResult_t pncclCommShrink(ncclComm_t comm, int* excluded, int count, ncclComm_t* child, ncclConfig_t* config,
+                             int flags) {
+  const MemberPtr m = member_of(comm);
+  for (int i = 0; i < count; ++i) {
+    if (excluded[i] == m->rank) return ncclInvalidArgument;
   }
-  if (!m->blocking) {
-    *child = nullptr;
-    m->child = child;
-    return ncclInProgress;
-  }
-  const double since = now();
-  MemberPtr made;
-  while (!try_split(*m, number, made)) keep_waiting(since, "ncclCommSplit");
-  *child = handle_or_null(made);
+  if ((flags & NCCL_SHRINK_ABORT) != 0) withdraw(*m);
+  return split(m, static_cast<std::size_t>(m->group->size - count), {.key = m->rank}, child, config);
+}
+#endif
+
+#ifdef NCCL_REVOKE_DEFAULT
+ncclResult_t pncclCommRevoke(ncclComm_t comm, int flags) {
+  if (flags != NCCL_REVOKE_DEFAULT) return ncclInvalidArgument;
+  withdraw(*member_of(comm));
   return ncclSuccess;
 }
+#endif
 
 ncclResult_t pncclCommFinalize(ncclComm_t comm) {
   const MemberPtr& m = member_of(comm);
@@ -297,6 +331,12 @@ ALIAS(ncclCommCount);
 ALIAS(ncclCommUserRank);
 ALIAS(ncclCommCuDevice);
 ALIAS(ncclCommSplit);
+#ifdef NCCL_SHRINK_ABORT
+ALIAS(ncclCommShrink);
+#endif
+#ifdef NCCL_REVOKE_DEFAULT
+ALIAS(ncclCommRevoke);
+#endif
 ALIAS(ncclCommFinalize);
 ALIAS(ncclCommDestroy);
 ALIAS(ncclCommAbort);

@@ -112,7 +112,7 @@ bool advance(Member& m, const std::shared_ptr<Unit>& unit) {
 bool try_split(Member& m, std::uint64_t number, MemberPtr& child) {
   const std::lock_guard lock(m.group->mutex);
   Split& split = m.group->splits[number];
-  if (split.wishes.size() < static_cast<std::size_t>(m.group->size)) return false;
+  if (split.wishes.size() < split.callers) return false;
   if (split.children.empty()) {
     std::map<int, std::map<std::pair<int, int>, int>> colors;  // color, (key, rank), rank
     for (const auto& [rank, wish] : split.wishes) colors[wish.color][{wish.key, rank}] = rank;
@@ -149,6 +149,11 @@ void withdraw(Member& m) {
   for (auto& [pair, waiting] : m.group->recvs) {
     if (pair.second == m.rank) waiting.clear();
   }
+}
+
+bool is_withdrawn(Member& m) {
+  const std::lock_guard lock(m.group->mutex);
+  return m.aborted;
 }
 
 bool idle(Member& m) {

@@ -46,12 +46,13 @@ struct Posted {
 
 struct Member;
 
-/// A call of ncclCommSplit by all ranks.
+/// A call of ncclCommSplit by all ranks, or of ncclCommShrink by those that stay.
 struct Split {
   struct Wish {
     int color = 0, key = 0;
     bool blocking = true;
   };
+  std::size_t callers = 0;
   std::map<int, Wish> wishes;                       ///< by rank
   std::map<int, std::shared_ptr<Member>> children;  ///< when all have come
 };
@@ -73,7 +74,7 @@ struct Member {
   int device = 0;
   bool blocking = true;
   std::shared_ptr<std::atomic<ncclResult_t>> error = std::make_shared<std::atomic<ncclResult_t>>(ncclSuccess);
-  bool aborted = false;
+  bool aborted = false;                     ///< or revoked
   std::deque<std::shared_ptr<Unit>> units;  ///< issued and not done
   std::uint64_t collectives = 0, splits = 0;
   // Of a communicator that does not block: what it is at.
@@ -91,6 +92,7 @@ bool try_split(Member& m, std::uint64_t number, MemberPtr& child);
 
 /// Nothing of an aborted rank may be read or written any more.
 void withdraw(Member& m);
+bool is_withdrawn(Member& m);
 bool idle(Member& m);
 
 }  // namespace laconic::fake

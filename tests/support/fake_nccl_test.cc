@@ -46,6 +46,26 @@ void play(int ranks, const std::function<void(Rank&)>& body) {
   EXPECT_EQ(live_communicators(), 0U);
 }
 
+#if defined(NCCL_REVOKE_DEFAULT) && defined(NCCL_SHRINK_ABORT)
+TEST(FakeNccl, WhatIsRevokedMayShrink) {
+  play(3, [](Rank& me) {
+    if (me.rank == 2) return;
+    float *const x = me.array({1}), *const y = me.array({0});
+    EXPECT_EQ(ncclAllReduce(x, y, 1, ncclFloat32, ncclSum, me.comm, me.stream), ncclSuccess);
+    EXPECT_EQ(ncclCommRevoke(me.comm, NCCL_REVOKE_DEFAULT), ncclSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess) << "nothing is under way";
+    EXPECT_EQ(ncclAllReduce(x, y, 1, ncclFloat32, ncclSum, me.comm, me.stream), ncclInvalidUsage);
+    ncclComm_t fewer = nullptr;
+    int gone = 2;
+    ASSERT_EQ(ncclCommShrink(me.comm, &gone, 1, &fewer, nullptr, NCCL_SHRINK_DEFAULT), ncclSuccess);
+    EXPECT_EQ(ncclAllReduce(x, y, 1, ncclFloat32, ncclSum, fewer, me.stream), ncclSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess);
+    EXPECT_EQ(y[0], 2);
+    EXPECT_EQ(ncclCommDestroy(fewer), ncclSuccess);
+  });
+}
+#endif
+
 TEST(FakeNccl, CollectivesComputeWhatTheySay) {
   play(3, [](Rank& me) {
     const auto r = static_cast<float>(me.rank);

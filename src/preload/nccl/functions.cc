@@ -117,7 +117,11 @@ ncclResult_t end_group(ncclResult_t (*end)()) {
     return worse(result, plainly(end));
   }
   result = awaited(plainly(end), calls.front().comm);
-  for (const Deferred& d : calls) result = worse(result, perform(*runtime, d));
+  for (const Deferred& d : calls) {
+    const ncclResult_t its = perform(*runtime, d);
+    result = worse(result, its);
+    if (its == ncclRemoteError) break;  // so would the others end, if the communicator is there at all
+  }
   return result;
 }
 
@@ -221,5 +225,27 @@ LACONIC_EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm) {
   if (auto* const runtime = preload::NcclRuntime::get()) runtime->abandon(comm);
   return preload::plainly(plain, comm);
 }
+
+// The program's NCCL may be older than the header: it has no such functions then, and nothing is revoked.
+#ifdef NCCL_REVOKE_DEFAULT
+LACONIC_EXPORT ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
+  static const auto plain = preload::next<decltype(&ncclCommRevoke)>("ncclCommRevoke");
+  auto* const runtime = preload::NcclRuntime::get();
+  if (plain != nullptr && runtime != nullptr) runtime->revoke(comm);
+  return preload::plainly(plain, comm, revokeFlags);
+}
+#endif
+
+#ifdef NCCL_SHRINK_ABORT
+/// The new communicator is like any other. The old one has nothing under way, or is told to end that: no more calls on
+/// it are served then, since some of its ranks are gone.
+LACONIC_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeRanksCount,
+                                           ncclComm_t* newcomm, ncclConfig_t* config, int shrinkFlags) {
+  static const auto plain = preload::next<decltype(&ncclCommShrink)>("ncclCommShrink");
+  auto* const runtime = preload::NcclRuntime::get();
+  if (plain != nullptr && runtime != nullptr && (shrinkFlags & NCCL_SHRINK_ABORT) != 0) runtime->revoke(comm);
+  return preload::plainly(plain, comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags);
+}
+#endif
 
 }  // extern "C"
