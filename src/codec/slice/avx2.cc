@@ -423,13 +423,7 @@ struct Avx2 : Avx2Base {
     float* y;
     __m256 step;
     static ToF32 begin(const Params& p, void* y) { return {static_cast<float*>(y), _mm256_set1_ps(p.step32)}; }
-    [[nodiscard]] ToF32 block(int b) const {
-      if constexpr (!Stream) {
-        const float* ahead = y + 64 * b + 512;
-        for (int i = 0; i < 64; i += 16) __builtin_prefetch(ahead + i, 1);
-      }
-      return {y + 64 * b, step};
-    }
+    [[nodiscard]] ToF32 block(int b) const { return {y + 64 * b, step}; }
     void put(int k, __m256i v) const { stream_or_store(y + 8 * k, _mm256_mul_ps(_mm256_cvtepi32_ps(v), step), Stream); }
   };
   /// See Avx512Sinks. A line is two vectors here: the first line's and the last one's are kept.

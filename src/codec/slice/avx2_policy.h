@@ -164,12 +164,13 @@ void quantise_marks(const Q& k, const void* x, std::uint64_t* marks) {
   }
 }
 
-/// Decoded elements go to memory past the caches when `stream` and their address allow it.
+/// See avx512_sinks.h.
 template <class Value>
 void stream_or_store(void* at, Value v, bool stream) {
   if (stream) {
     _mm256_stream_si256(static_cast<__m256i*>(at), (__m256i)v);
   } else {
+    __builtin_prefetch(static_cast<char*>(at) + 2048, 1);
     store256(at, (__m256i)v);
   }
 }

@@ -1,12 +1,14 @@
 // Where the integers of decoded blocks go, for both policies of AVX-512 (see FastCodec::get_blocks): block(b) gives
 // what takes the four vectors of block b, each block and vector after the one before. Included by avx512_policy.h.
 
-/// Decoded elements go to memory past the caches when `stream` and their address allow it.
+/// Decoded elements go to memory past the caches when `stream` and their address allow it. Else the line that is soon
+/// written is asked for: stores wait for theirs one after the other.
 template <class Value>
 void stream_or_store(void* at, Value v, bool stream) {
   if (stream) {
     _mm512_stream_si512(static_cast<__m512i*>(at), (__m512i)v);
   } else {
+    __builtin_prefetch(static_cast<char*>(at) + 2048, 1);
     _mm512_storeu_si512(at, (__m512i)v);
   }
 }
@@ -30,13 +32,7 @@ struct Avx512Sinks {
     float* y;
     __m512 step;
     static ToF32 begin(const Params& p, void* y) { return {static_cast<float*>(y), _mm512_set1_ps(p.step32)}; }
-    ToF32 block(int b) const {
-      if constexpr (!Stream) {
-        const float* ahead = y + 64 * b + 512;
-        for (int i = 0; i < 64; i += 16) __builtin_prefetch(ahead + i, 1);
-      }
-      return {y + 64 * b, step};
-    }
+    [[nodiscard]] ToF32 block(int b) const { return {y + 64 * b, step}; }
     void put(int k, __m512i v) const {
       stream_or_store(y + 16 * k, _mm512_mul_ps(_mm512_cvtepi32_ps(v), step), Stream);
     }
