@@ -19,6 +19,7 @@
 #include "collective/cost_cache.h"
 #include "collective/exact_sum.h"
 #include "collective/kernel.h"
+#include "collective/pool.h"
 #include "core/config.h"
 #include "core/half.h"
 
@@ -53,11 +54,8 @@ double shift_seconds(Transport& t, std::span<std::uint8_t> out, std::span<std::u
 /// Of the rank that took longest: what all ranks can decide by.
 double slowest(Transport& t, double seconds) { return std::ranges::max(allgather_value(t, seconds)); }
 
-Link measure_link(Transport& t, Memory& memory) {
+Link measure_link(Transport& t, std::span<std::uint8_t> out, std::span<std::uint8_t> in) {
   constexpr int few = 8;
-  const Room from = memory.message_room(most_probe_bytes);
-  const Room to = memory.message_room(most_probe_bytes);
-  const std::span<std::uint8_t> out(from.get(), most_probe_bytes), in(to.get(), most_probe_bytes);
   std::ranges::fill(out, std::uint8_t{1});
   std::array<double, 15> shorts{};
   for (double& s : shorts) s = shift_seconds(t, out.first(few), in.first(few));
@@ -75,6 +73,17 @@ Link measure_link(Transport& t, Memory& memory) {
   }
   for (int i = brief ? 2 : 1; i > 0; --i) mine = std::min(mine, shift());
   return {latency, static_cast<double>(bytes) / std::max(mine - latency, 1e-9)};
+}
+
+Link measure_link(Transport& t, Memory& memory) {
+  BufferPool pool(memory, false);
+  const MessagePtr out = pool.take(most_probe_bytes), in = pool.take(most_probe_bytes);
+  try {
+    return measure_link(t, out->room(), in->room());
+  } catch (...) {
+    pool.abandon();
+    throw;
+  }
 }
 
 /// A wave with noise on it, as a kind of elements.

@@ -75,7 +75,8 @@ class Mail {
   std::size_t take(MutArray room, int from, int tag);
   Report finish();
 
-  /// Runs the exchange until all has left; a transport that fails leaves messages under way.
+  /// Runs the exchange until all has left; a transport that fails leaves messages under way, all of them in outgoing_
+  /// and incoming_.
   template <typename Work>
   void exchange(Work&& work) {
     try {
@@ -94,13 +95,14 @@ class Mail {
   void post(MessagePtr message, int to, int tag);
   MessagePtr put_segment(ConstArray part, const Codec& codec, const Grid& grid, int to, int tag);
   void put_exact(ConstArray x, std::size_t segment_values, int to, int tag);
+  void expect(std::size_t capacity, int from, int tag);
+  MessagePtr await();
   Opening take_opening(int from, int tag);
   void open(MutArray part, const Message& message, int from);
   void verify_sent(ConstArray part, const Message& message, std::size_t first);
   void verify_received(ConstArray part, const Message& message, std::size_t first, int from);
   void compare_with(ConstArray exact, ConstArray got, double bound, std::size_t first);
   MutArray scratch_for(ConstArray part);
-  void await(Posted& posted);
   void fail(Code code, const std::string& text) {
     if (!failure_) failure_ = Error(code, text);
   }
@@ -118,7 +120,7 @@ class Mail {
   Communicator& comm_;
   Call call_;
   std::optional<Error> failure_;
-  std::deque<Posted> outgoing_;
+  std::deque<Posted> outgoing_, incoming_;
   Comparison found_;  ///< of what was verified
   double received_bound_ = 0;
   std::vector<std::uint8_t> scratch_;  ///< elements of a segment
@@ -219,22 +221,30 @@ void Mail::compare_with(ConstArray exact, ConstArray got, double bound, std::siz
   }
 }
 
-void Mail::await(Posted& posted) {
+void Mail::expect(std::size_t capacity, int from, int tag) {
+  incoming_.push_back({Request(), comm_.pool().take(capacity)});
+  Posted& posted = incoming_.back();
+  posted.request = comm_.transport().irecv(posted.message->room().first(capacity), from, first_tag + tag);
+}
+
+/// The first of those that are expected.
+MessagePtr Mail::await() {
   {
     const Timed clock(call_.report().stats.wire_seconds);
-    posted.request.wait();
+    incoming_.front().request.wait();
   }
+  const Posted posted = std::move(incoming_.front());
+  incoming_.pop_front();
   comm_.pool().filled(posted.message, posted.request.received());
   call_.report().bytes_received += posted.request.received();
+  return posted.message;
 }
 
 Opening Mail::take_opening(int from, int tag) {
-  Posted posted;
-  posted.message = comm_.pool().take(sizeof(Opening));
-  posted.request = comm_.transport().irecv(posted.message->room().first(sizeof(Opening)), from, first_tag + tag);
-  await(posted);
+  expect(sizeof(Opening), from, tag);
+  const MessagePtr message = await();
   Opening opening;
-  const auto bytes = posted.message->bytes();
+  const auto bytes = message->bytes();
   if (bytes.size() == sizeof opening) std::memcpy(&opening, bytes.data(), sizeof opening);
   if (bytes.size() != sizeof opening || !opening.sound()) {
     // How much follows is not known, so what comes after it cannot be told apart.
@@ -267,26 +277,18 @@ std::size_t Mail::take(MutArray room, int from, int tag) {
   const std::size_t segments = layout.segments(0);
   const std::size_t capacity = frame::capacity(dtype, std::min<std::size_t>(opening.count, opening.segment_values));
   const std::size_t messages = opening.verified != 0 ? 2 * segments : segments;
-  std::deque<Posted> incoming;
-  for (std::size_t k = 0, posted = 0; k < messages; ++k) {
-    while (posted < messages && incoming.size() < p2p_receive_window) {
-      MessagePtr message = comm_.pool().take(capacity);
-      Request request = comm_.transport().irecv(message->room().first(capacity), from, first_tag + tag);
-      incoming.push_back({std::move(request), std::move(message)});
-      ++posted;
-    }
-    await(incoming.front());
+  for (std::size_t k = 0; k < messages; ++k) {
+    while (incoming_.size() < std::min(messages - k, p2p_receive_window)) expect(capacity, from, tag);
+    const MessagePtr message = await();
     const Part part = layout.part(0, k % segments);
-    const Message& message = *incoming.front().message;
     const MutArray place = failure_ ? MutArray{} : slice_of(room, part.first, part.count);
     if (!failure_ && k < segments) {
       HostResult result(comm_.memory(), place);
-      open(result.get(), message, from);
+      open(result.get(), *message, from);
       if (!failure_) result.put_back();
     } else if (!failure_) {
-      verify_received(HostOperand(comm_.memory(), place).get(), message, part.first, from);
+      verify_received(HostOperand(comm_.memory(), place).get(), *message, part.first, from);
     }
-    incoming.pop_front();
   }
   return opening.count;
 }

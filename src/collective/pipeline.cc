@@ -41,7 +41,9 @@ std::optional<Failure> Pipeline::run(const std::optional<Failure>& earlier) {
   try {
     run_program();
   } catch (...) {
-    if (!transport_.lets_go()) comm_.pool().abandon();  // messages may still be under way, into and out of our buffers
+    // Messages may still be under way, into and out of buffers of ours. No scope that was left let go of them: they are
+    // in inboxes and outgoing_.
+    if (!transport_.lets_go()) comm_.pool().abandon();
     comm_.mark_unusable();
     throw;
   }
@@ -85,8 +87,8 @@ void Pipeline::post_receives(Inbox& inbox) {
       message = std::move(inbox.spare);
     }
     const int peer = inbox.envelopes[inbox.next + inbox.posted.size()].peer;
-    Request request = transport_.irecv(message->room(), peer, inbox.tag);
-    inbox.posted.push_back({std::move(request), std::move(message)});
+    inbox.posted.push_back({Request(), std::move(message)});
+    inbox.posted.back().request = transport_.irecv(inbox.posted.back().message->room(), peer, inbox.tag);
   }
 }
 
@@ -158,10 +160,10 @@ bool Pipeline::is_result(const Piece& p) const {
 void Pipeline::receive(Inbox& inbox) {
   post_receives();
   const Envelope& envelope = inbox.envelopes[inbox.next];
+  await(inbox.posted.front().request);
   Posted posted = std::move(inbox.posted.front());
   inbox.posted.pop_front();
   ++inbox.next;
-  await(posted.request);
   const std::size_t size = posted.request.received();
   comm_.pool().filled(posted.message, size);
   const bool plain = envelope.pieces[0].plain;

@@ -1,18 +1,24 @@
-// Memory that runs out on one rank in the middle of a call: all hear of it, or none has to.
+// Memory that runs out on one rank in the middle of a call: all hear of it, or none has to. Memory that a transport
+// which failed may still write to: it stays.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "collective/allreduce.h"
 #include "collective/bcast.h"
+#include "collective/calibration.h"
 #include "collective/fields.h"
 #include "collective/memory.h"
 #include "collective/moved.h"
 #include "collective/movement.h"
+#include "collective/p2p.h"
 #include "collective/world.h"
 #include "core/error.h"
 
@@ -26,19 +32,12 @@ using world::view;
 constexpr int ranks = 3;
 constexpr int poor_one = 1;
 
-/// The host's, but for room for messages: that there is only so often, then never for long ones.
-class Scarce final : public Memory {
+/// The host's.
+class Ordinary : public Memory {
  public:
-  /// as_gpu: says so as the memory of a GPU does.
-  explicit Scarce(int rooms, bool as_gpu = false) : left_(rooms), as_gpu_(as_gpu) {}
   [[nodiscard]] bool on_host() const override { return true; }
   Room array_room(std::size_t bytes) override { return host_memory().array_room(bytes); }
-  Room message_room(std::size_t bytes) override {
-    if (left_ == 0 && bytes > 1000 && as_gpu_) throw Error(Code::internal, "cudaHostAlloc: out of memory");
-    if (left_ == 0 && bytes > 1000) throw std::bad_alloc();
-    if (left_ > 0) --left_;
-    return host_memory().message_room(bytes);
-  }
+  Room message_room(std::size_t bytes) override { return host_memory().message_room(bytes); }
   void copy(void* to, const void* from, std::size_t bytes) override { host_memory().copy(to, from, bytes); }
   void fetch_sample(ConstArray x, void* to) override { host_memory().fetch_sample(x, to); }
   Range scan(ConstArray x) override { return host_memory().scan(x); }
@@ -55,6 +54,19 @@ class Scarce final : public Memory {
     return host_memory().reduction(op, std::move(operands), std::move(results), budget, summands, threads);
   }
   PlainCollectives* plain(Transport& transport) override { return host_memory().plain(transport); }
+};
+
+/// Room for messages there is only so often, then never for long ones.
+class Scarce final : public Ordinary {
+ public:
+  /// as_gpu: says so as the memory of a GPU does.
+  explicit Scarce(int rooms, bool as_gpu = false) : left_(rooms), as_gpu_(as_gpu) {}
+  Room message_room(std::size_t bytes) override {
+    if (left_ == 0 && bytes > 1000 && as_gpu_) throw Error(Code::internal, "cudaHostAlloc: out of memory");
+    if (left_ == 0 && bytes > 1000) throw std::bad_alloc();
+    if (left_ > 0) --left_;
+    return host_memory().message_room(bytes);
+  }
   void find_more() { left_ = -1; }
 
  private:
@@ -185,6 +197,87 @@ TEST(ScarceMemory, WithoutAnyTheGroupIsOfNoMoreUse) {
         EXPECT_FALSE(comm.usable());
       },
       1);
+}
+
+/// Notes which rooms for messages have been freed.
+class Watched final : public Ordinary {
+ public:
+  Room message_room(std::size_t bytes) override {
+    const Room room = host_memory().message_room(bytes);
+    return {room.get(), [this, room](const std::uint8_t* p) { freed.push_back(p); }};
+  }
+  std::vector<const std::uint8_t*> freed;
+};
+
+/// After so many receives the others are given up before they complete.
+class GivesUp final : public Transport {
+ public:
+  GivesUp(Transport& over, int receives) : over_(over), left_(receives) {}
+  [[nodiscard]] int rank() const override { return over_.rank(); }
+  [[nodiscard]] int size() const override { return over_.size(); }
+  Request isend(std::span<const std::uint8_t> data, int to, int tag) override { return over_.isend(data, to, tag); }
+  Request irecv(std::span<std::uint8_t> buffer, int from, int tag) override {
+    if (left_-- > 0) return over_.irecv(buffer, from, tag);
+    given_up.push_back(buffer.data());
+    return Request(std::make_unique<Never>());
+  }
+  void allgather_small(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) override {
+    over_.allgather_small(mine, all);
+  }
+  void poll() override { over_.poll(); }
+  std::unique_ptr<Transport> duplicate() override { return over_.duplicate(); }
+  [[nodiscard]] const std::vector<int>& nodes() const override { return over_.nodes(); }
+  [[nodiscard]] std::string description() const override { return over_.description(); }
+
+  std::vector<const std::uint8_t*> given_up;
+
+ private:
+  struct Never final : Request::State {
+    bool test() override { return false; }
+    void wait() override { throw Error(Code::transport, "gave up"); }
+  };
+  Transport& over_;
+  int left_;
+};
+
+/// What the transport holds when it gives up after so many receives outlives the call and the communicator.
+void expect_kept(int receives, std::size_t at_least, const Call& call) {
+  run_ranks(2, [&](Transport& t) {
+    Watched memory;
+    GivesUp bad(t, receives);
+    {
+      Communicator comm(bad, {}, memory);
+      std::vector<float> x = make<float>("smooth", 300000, t.rank());
+      EXPECT_THROW(call(comm, x), Error);
+      EXPECT_FALSE(comm.usable());
+    }
+    EXPECT_GE(bad.given_up.size(), at_least);
+    for (const std::uint8_t* p : bad.given_up) EXPECT_EQ(std::ranges::count(memory.freed, p), 0);
+  });
+}
+
+TEST(MemoryOfMessages, StaysWhereTheTransportMayStillWrite) {
+  for (const int receives : {0, 3}) {
+    expect_kept(receives, 8, [](Communicator& comm, std::vector<float>& x) {
+      allreduce(view(std::as_const(x)), view(x), Op::sum, comm, in_short_segments());
+    });
+  }
+  for (const int receives : {0, 1, 4}) {  // the first brings the head of the message
+    expect_kept(receives, receives == 0 ? 1 : 8, [](Communicator& comm, std::vector<float>& x) {
+      std::vector<float> y(x.size());
+      sendrecv(view(x), 1 - comm.rank(), 0, view(y), 1 - comm.rank(), 0, comm, in_short_segments());
+    });
+  }
+  for (const int receives : {0, 16}) {
+    expect_kept(receives, 1, [](Communicator& comm, std::vector<float>&) {
+      try {
+        calibrate_link(comm.transport(), comm.memory(), "off");
+      } catch (const Error&) {
+        comm.mark_unusable();
+        throw;
+      }
+    });
+  }
 }
 
 }  // namespace
