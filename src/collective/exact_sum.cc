@@ -9,7 +9,7 @@
 #include <string>
 #include <type_traits>
 
-#include "codec/slice/expansion.h"
+#include "collective/long_sum.h"
 #include "core/error.h"
 #include "core/half.h"
 
@@ -61,6 +61,17 @@ struct BF16 {
   static std::uint16_t narrow(double v) { return bf16_of_f32(sticky_f32(v)); }
 };
 
+struct TwoDoubles {
+  double high, low;
+};
+
+/// high + low == a + b exactly, whichever is the larger; high is the sum rounded.
+TwoDoubles add_exactly(double a, double b) {
+  const double sum = a + b;
+  const double t = sum - a;
+  return {sum, (a - (sum - t)) + (b - t)};
+}
+
 /// high + low is exact where bad is 0: twice compensated, and what a third level would hold must be nothing.
 struct Sums {
   Tile high, low, bad;
@@ -68,73 +79,68 @@ struct Sums {
 
 void accumulate(Sums& s, const Tile& x, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    const double a = s.high[i];
-    const double sum = a + x[i];
-    const double t = sum - a;
-    const double error = (a - (sum - t)) + (x[i] - t);
-    s.high[i] = sum;
-    const double b = s.low[i];
-    const double rest = b + error;
-    const double u = rest - b;
-    s.bad[i] += std::abs((b - (rest - u)) + (error - u));
-    s.low[i] = rest;
+    const TwoDoubles sum = add_exactly(s.high[i], x[i]);
+    const TwoDoubles rest = add_exactly(s.low[i], sum.low);
+    s.high[i] = sum.high;
+    s.low[i] = rest.high;
+    s.bad[i] += std::abs(rest.low);
   }
 }
 
-/// high + low, rounded to odd: the low part only says on which side of high the value lies.
+/// high + low, rounded to odd: high is that rounded, and low only says on which side of it the value lies.
 double round_to_odd(double high, double low) {
   if (low == 0 || (std::bit_cast<std::uint64_t>(high) & 1U) != 0) return high;
   const double infinity = std::numeric_limits<double>::infinity();
   return std::nextafter(high, low > 0 ? infinity : -infinity);
 }
 
-template <typename Format>
-typename Format::Bits finish(double high, double low, int divisor) {
-  constexpr bool is_double = std::is_same_v<Format, F64>;
-  if (low != 0) {  // renormalise: high may have ended up far from its error
-    const double sum = high + low;
-    low = low - (sum - high);
-    high = sum;
-  }
-  if (divisor != 1) {
-    const auto n = static_cast<double>(divisor);
-    const double quotient = high / n;
-    low = (std::fma(-quotient, n, high) + low) / n;
-    high = quotient;
-    if (is_double) high += low;
-  }
-  return Format::narrow(is_double ? high : round_to_odd(high, low));
+constexpr double untold = std::numeric_limits<double>::quiet_NaN();
+
+/// The f64 nearest to (high + low) / n, or untold: near a tie, and where remainders may be no doubles.
+double nearest_quotient(TwoDoubles sum, double n) {
+  const double quotient = sum.high / n;
+  if (quotient == 0) return quotient;
+  const TwoDoubles rest = add_exactly(std::fma(-quotient, n, sum.high), sum.low);
+  const double correction = rest.high / n;
+  const bool exact = rest.low == 0 && std::fma(-correction, n, rest.high) == 0;
+  const double doubt = exact ? 0 : 0x1p-48;  // more than the correction's relative error
+  const double one = quotient + correction * (1 - doubt), other = quotient + correction * (1 + doubt);
+  return one == other && std::abs(quotient) > 0x1p-900 ? one : untold;
 }
 
-/// Everything that two doubles cannot hold: NaN, infinities, overflow, wide spreads.
+/// For what is rounded to so few bits that n times the middle between two such numbers is a double: high, its quotient
+/// and the remainder then lie on the side of it where the sum does.
+double odd_quotient(TwoDoubles sum, double n) {
+  const double quotient = sum.high / n;
+  return round_to_odd(quotient, std::fma(-quotient, n, sum.high) + sum.low);
+}
+
+/// (high + low) / divisor as what Format::narrow() takes, or untold.
 template <typename Format>
-typename Format::Bits slow(const std::vector<ConstArray>& operands, std::size_t i, int divisor) {
-  constexpr double scale = 0x1p-64;
-  slice::Expansion sum;
-  bool finite = true;
+double finish(double high, double low, int divisor) {
+  constexpr bool is_double = std::is_same_v<Format, F64>;
+  const TwoDoubles sum = low == 0 ? TwoDoubles{high, low} : add_exactly(high, low);  // -0 stays -0
+  if (divisor == 1) return is_double ? sum.high : round_to_odd(sum.high, sum.low);
+  return is_double ? nearest_quotient(sum, divisor) : odd_quotient(sum, divisor);
+}
+
+/// The same of what two doubles cannot hold: NaN, infinities, overflow, wide spreads.
+template <typename Format>
+double slow(const std::vector<ConstArray>& operands, std::size_t i, int divisor) {
+  LongSum sum;
+  double special = 0;
   for (const ConstArray& x : operands) {
     const double v = Format::widen(load<typename Format::Bits>(x, i));
-    finite = finite && std::isfinite(v);
-    sum.add(v);
+    if (std::isfinite(v)) {
+      sum.add(v);
+    } else {
+      special += v;
+    }
   }
-  double back = 1;
-  if (finite && !std::isfinite(sum.to_double())) {  // only f64: partial sums overflow, the sum itself may not
-    sum = {};
-    for (const ConstArray& x : operands) sum.add(Format::widen(load<typename Format::Bits>(x, i)) * scale);
-    back = 1 / scale;
-  }
-  const double high = sum.to_double();
-  if (std::isnan(high)) return Format::narrow(std::numeric_limits<double>::quiet_NaN());
-  if (!std::isfinite(high)) return Format::narrow(high);
-  slice::Expansion rest = sum;
-  rest.add(-high);
-  constexpr bool is_double = std::is_same_v<Format, F64>;
-  if (divisor == 1) return Format::narrow(is_double ? high * back : sum.to_odd());
-  const auto n = static_cast<double>(divisor);
-  const double quotient = high / n;
-  const double remainder = std::fma(-quotient, n, high) + rest.to_double();
-  if (is_double) return Format::narrow((quotient + remainder / n) * back);
-  return Format::narrow(round_to_odd(quotient, remainder));
+  if (std::isnan(special)) return std::numeric_limits<double>::quiet_NaN();
+  if (special != 0) return special;
+  const LongSum::Number exact = sum.over(divisor);
+  return std::is_same_v<Format, F64> ? exact.nearest() : exact.odd();
 }
 
 template <typename Format>
@@ -156,9 +162,9 @@ void sum_floats(const std::vector<ConstArray>& operands, MutArray out, int divis
       accumulate(s, x, count);
     }
     for (std::size_t i = 0; i < count; ++i) {
-      const bool exact = s.bad[i] == 0;
-      store<Bits>(out, first + i,
-                  exact ? finish<Format>(s.high[i], s.low[i], divisor) : slow<Format>(operands, first + i, divisor));
+      double sum = s.bad[i] == 0 ? finish<Format>(s.high[i], s.low[i], divisor) : untold;
+      if (std::isnan(sum)) sum = slow<Format>(operands, first + i, divisor);
+      store<Bits>(out, first + i, Format::narrow(sum));
     }
   }
 }
