@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <optional>
 
 #include "core/error.h"
@@ -89,6 +90,18 @@ std::string_view suffix_of(BoundKind kind) {
   return "";
 }
 
+/// 10^(-decibels / 20), or up to 2^-38 of it less. Ranks on unlike processors must come to the same bits, which by
+/// pow() they do not; so it is made of operations that IEEE 754 defines to the last bit.
+double amplitude_of(double decibels) {
+  constexpr double octaves_per_decibel = 0.16609640474436813;  // log2(10) / 20
+  const double octaves = std::min(decibels * octaves_per_decibel, 2000.0);
+  const double whole = std::floor(octaves);
+  const double x = (octaves - whole) * std::numbers::ln2;
+  double power = 1;  // e^-x by its series
+  for (int k = 20; k > 0; --k) power = 1 - x / k * power;
+  return std::ldexp(power * (1 - 0x1p-39), -static_cast<int>(whole));  // more than all the roundings before
+}
+
 }  // namespace
 
 Bound Bound::parse(std::string_view text) {
@@ -130,7 +143,7 @@ double Bound::absolute_for(double range) const {
     case BoundKind::relative:
       return std::min(value * range, std::numeric_limits<double>::max());
     case BoundKind::psnr:
-      return std::sqrt(3.0) * (range * std::pow(10.0, -value / 20));
+      return std::sqrt(3.0) * (range * amplitude_of(value));
     case BoundKind::ratio:
       break;
   }

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <clocale>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
 
@@ -141,6 +143,21 @@ TEST(Bound, AbsoluteForARange) {
   // rms of an error uniform in [-e, e] is e / sqrt(3): the PSNR must come out as asked.
   const double e = Bound::parse("80dB").absolute_for(7);
   EXPECT_NEAR(20 * std::log10(7 / (e / std::sqrt(3.0))), 80, 1e-9);
+}
+
+// Ranks compare the grids that follow: pow() gives other bits on processors that have fused operations.
+TEST(Bound, OfDecibelsIsTheSameOnEveryProcessorAndHardlyLessThanAsked) {
+  std::uint64_t digest = 0xCBF29CE484222325;
+  for (int i = 1; i <= 4000; ++i) {
+    const double decibels = i * 0.37;
+    const double got = Bound{BoundKind::psnr, BoundScope::result, decibels}.absolute_for(1);
+    const long double exact = std::sqrt(3.0L) * std::pow(10.0L, static_cast<long double>(-decibels) / 20);
+    EXPECT_LE(got, exact) << decibels;
+    EXPECT_GE(got, exact * (1 - 0x1p-38L)) << decibels;
+    digest = (digest ^ std::bit_cast<std::uint64_t>(got)) * 0x100000001B3;
+  }
+  EXPECT_EQ(digest, 7731644942677833193U);
+  EXPECT_EQ(Bound::parse("1e300dB").absolute_for(1), 0);
 }
 
 TEST(Bound, AbsoluteForARangeThatOverflowed) {
