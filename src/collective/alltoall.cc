@@ -8,6 +8,7 @@
 #include "collective/budget.h"
 #include "collective/call.h"
 #include "collective/choice.h"
+#include "collective/pairs.h"
 #include "collective/plain_way.h"
 #include "schedule/pairwise.h"
 
@@ -16,25 +17,18 @@ namespace {
 
 using Counts = std::vector<std::size_t>;
 
-/// Moves the blocks. `counts`: of all n * n blocks (those that do not pass this rank may be 0), `largest`: of all
-/// blocks of all ranks.
-std::optional<Failure> move(const std::vector<ConstArray>& parts, const std::vector<MutArray>& places, Counts counts,
-                            std::size_t largest, const schedule::Program& program, const Agreement& agreed,
-                            Communicator& comm, Call& call) {
-  const auto n = static_cast<std::size_t>(comm.size());
-  const auto me = static_cast<std::size_t>(comm.rank());
+/// Moves the blocks. `largest`: of all blocks of all ranks; where others' pass this rank, all are as long.
+std::optional<Failure> move(const std::vector<ConstArray>& parts, const std::vector<MutArray>& places,
+                            std::size_t largest, schedule::Program program, const Agreement& agreed, Communicator& comm,
+                            Call& call) {
   const DType dtype = parts[0].dtype;
   const Budget budget = call.decide_movement(dtype, agreed);
-  std::vector<ConstArray> operands(n * n, ConstArray{nullptr, 0, dtype});
-  std::vector<MutArray> results(n * n, MutArray{nullptr, 0, dtype});
-  for (std::size_t p = 0; p < n; ++p) {
-    operands[me * n + p] = parts[p];
-    results[p * n + me] = places[p];
-    if (p != me) counts[p * n + p] = 0;  // what others have for themselves
-  }
-  const auto kernel = comm.memory().movement(std::move(operands), std::move(results), budget, call.options().threads);
-  const Layout layout(std::move(counts), call.segment_values(agreed, dtype, {largest}));
-  return Pipeline(comm, program, layout, *kernel, call.report()).run();
+  const auto narrowed = schedule::narrow(std::move(program));
+  Pairs pairs = pairs_of(narrowed, parts, places, largest);
+  const auto kernel =
+      comm.memory().movement(std::move(pairs.operands), std::move(pairs.results), budget, call.options().threads);
+  const Layout layout(std::move(pairs.counts), call.segment_values(agreed, dtype, {largest}));
+  return Pipeline(comm, narrowed.program, layout, *kernel, call.report()).run();
 }
 
 /// What a result is verified with.
@@ -114,9 +108,9 @@ const Report& alltoall(const ConstArray& send, const MutArray& recv, Communicato
   const auto places = split(recv, Counts(n, block));
   call.verify(agreed, {parts, places, block}, exact_slab);
   if (const Report* done = plain.if_cheaper(agreed)) return *done;
-  const auto program = agreed.in_place ? schedule::pairwise::exchange(comm.size(), comm.rank())
-                                       : choose_alltoall(comm.size(), comm.rank(), block * size_of(send.dtype));
-  return call.finish(move(parts, places, Counts(n * n, block), block, program, agreed, comm, call));
+  auto program = agreed.in_place ? schedule::pairwise::exchange(comm.size(), comm.rank())
+                                 : choose_alltoall(comm.size(), comm.rank(), block * size_of(send.dtype));
+  return call.finish(move(parts, places, block, std::move(program), agreed, comm, call));
 }
 
 const Report& alltoallv(const ConstArray& send, const Parts& out, const MutArray& recv, const Parts& in,
@@ -160,17 +154,12 @@ const Report& alltoallv(const ConstArray& send, const Parts& out, const MutArray
   const auto rows = exchange_rows(comm, row, call.report());
   require_matching(rows, n);
 
-  Counts counts(n * n, 0);
-  for (std::size_t p = 0; p < n; ++p) {
-    counts[me * n + p] = send_counts[p];
-    counts[p * n + me] = recv_counts[p];
-  }
   const std::size_t largest = *std::max_element(rows.begin(), rows.end());
   call.verify(agreed, {parts, places, largest}, exact_slab);
   if (const Report* done = plain.if_cheaper(agreed)) return *done;
-  const auto program = agreed.in_place ? schedule::pairwise::exchange(comm.size(), comm.rank())
-                                       : schedule::pairwise::alltoall(comm.size(), comm.rank());
-  return call.finish(move(parts, places, std::move(counts), largest, program, agreed, comm, call));
+  auto program = agreed.in_place ? schedule::pairwise::exchange(comm.size(), comm.rank())
+                                 : schedule::pairwise::alltoall(comm.size(), comm.rank());
+  return call.finish(move(parts, places, largest, std::move(program), agreed, comm, call));
 }
 
 }  // namespace laconic

@@ -7,6 +7,7 @@
 
 #include "collective/exact_sum.h"
 #include "collective/movement.h"
+#include "collective/pairs.h"
 #include "schedule/pairwise.h"
 
 namespace laconic {
@@ -53,23 +54,16 @@ class Exchange {
         threads_(threads),
         comm_(comm),
         report_(report),
-        program_(schedule::pairwise::alltoall(comm.size(), comm.rank())) {}
+        program_(schedule::narrow(schedule::pairwise::alltoall(comm.size(), comm.rank()))) {}
 
-  /// counts: n * n, block from * n + to; out[to] goes, in[from] comes. What is a rank's own stays where it is. Keeps in
-  /// mind what went wrong before.
-  void run(std::vector<std::size_t> counts, const std::vector<ConstArray>& out, const std::vector<MutArray>& in) {
-    const std::size_t n = out.size();
+  /// out[to] goes, in[from] comes. What is a rank's own stays where it is. Keeps in mind what went wrong before.
+  void run(std::vector<ConstArray> out, std::vector<MutArray> in) {
     const auto me = static_cast<std::size_t>(comm_.rank());
-    std::vector<ConstArray> outgoing(n * n, ConstArray{nullptr, 0, grid_.dtype});
-    std::vector<MutArray> incoming(n * n, MutArray{nullptr, 0, grid_.dtype});
-    for (std::size_t r = 0; r < n; ++r) {
-      outgoing[me * n + r] = out[r];
-      incoming[r * n + me] = in[r];
-      counts[r * n + r] = 0;
-    }
-    MovementKernel kernel(outgoing, incoming, grid_, threads_);
-    const Layout layout(std::move(counts), segment_values_);
-    failure_ = Pipeline(comm_, program_, layout, kernel, report_).run(failure_);
+    out[me] = in[me] = {nullptr, 0, grid_.dtype};
+    Pairs pairs = pairs_of(program_, out, in, 0);
+    MovementKernel kernel(std::move(pairs.operands), std::move(pairs.results), grid_, threads_);
+    const Layout layout(std::move(pairs.counts), segment_values_);
+    failure_ = Pipeline(comm_, program_.program, layout, kernel, report_).run(failure_);
   }
 
   [[nodiscard]] const std::optional<Failure>& failure() const { return failure_; }
@@ -80,7 +74,7 @@ class Exchange {
   int threads_;
   Communicator& comm_;
   Report& report_;
-  schedule::Program program_;
+  schedule::Narrowed program_;
   std::optional<Failure> failure_;
 };
 
@@ -88,16 +82,14 @@ class Exchange {
 std::vector<ConstArray> collect(const std::vector<ConstArray>& operands, std::size_t first, const Slabs& slabs,
                                 std::size_t me, Exchange& exchange) {
   const std::size_t n = operands.size();
-  std::vector<std::size_t> counts(n * n);
   std::vector<ConstArray> out(n), summands(n);
   std::vector<MutArray> in(n);
   for (std::size_t r = 0; r < n; ++r) {
     out[r] = slab_of(operands[r], first);
     in[r] = slabs.of(r, slab_of(operands[me], first).count);
     summands[r] = r == me ? slab_of(operands[me], first) : ConstArray(in[r]);
-    for (std::size_t to = 0; to < n; ++to) counts[r * n + to] = slab_of(operands[to], first).count;
   }
-  exchange.run(std::move(counts), out, in);
+  exchange.run(std::move(out), std::move(in));
   return summands;
 }
 
@@ -135,7 +127,6 @@ std::optional<Failure> exact_scan(ConstArray send, MutArray recv, Op op, bool ex
     const std::size_t own = summands[me].count;
     std::vector<ConstArray> out(n, ConstArray{nullptr, 0, send.dtype});
     std::vector<MutArray> in(n, MutArray{nullptr, 0, send.dtype});
-    std::vector<std::size_t> counts(n * n, 0);
     if (!exchange.failure()) {
       const Timed clock(report.stats.compute_seconds);
       for (std::size_t r = exclusive ? 1 : 0; r < n && own != 0; ++r) {
@@ -144,11 +135,10 @@ std::optional<Failure> exact_scan(ConstArray send, MutArray recv, Op op, bool ex
       }
     }
     for (std::size_t r = 0; r < n; ++r) {
-      out[r] = sums.of(r, own);
+      if (r != nobody) out[r] = sums.of(r, own);
       if (me != nobody) in[r] = slice_of(results[r], std::min(first, shares[r]), slab_of(operands[r], first).count);
-      for (std::size_t to = 0; to < n; ++to) counts[r * n + to] = to == nobody ? 0 : slab_of(operands[r], first).count;
     }
-    exchange.run(std::move(counts), out, in);
+    exchange.run(out, in);
     if (me != nobody && own != 0 && !exchange.failure()) std::memcpy(in[me].data, out[me].data, out[me].bytes());
   }
   return exchange.failure();

@@ -53,4 +53,11 @@ Program empty_program(int ranks, int rank, int blocks, int steps = 0);
 /// first, then second: what first leaves behind is what second starts from. Results are second's.
 Program concatenate(Program first, const Program& second);
 
+/// A program over only those of its blocks that its rank brings, keeps or passes on; and which those were, ascending.
+struct Narrowed {
+  Program program;
+  std::vector<int> blocks;
+};
+Narrowed narrow(Program program);
+
 }  // namespace laconic::schedule

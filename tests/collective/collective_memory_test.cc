@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "collective/allreduce.h"
+#include "collective/alltoall.h"
 #include "collective/bcast.h"
 #include "collective/calibration.h"
 #include "collective/fields.h"
@@ -278,6 +279,36 @@ TEST(MemoryOfMessages, StaysWhereTheTransportMayStillWrite) {
       }
     });
   }
+}
+
+/// Notes how many blocks a kernel is made for.
+class Counting final : public Ordinary {
+ public:
+  std::unique_ptr<Kernel> movement(std::vector<ConstArray> operands, std::vector<MutArray> results,
+                                   const Budget& budget, int threads) override {
+    blocks = operands.size();
+    EXPECT_EQ(results.size(), blocks);
+    return host_memory().movement(std::move(operands), std::move(results), budget, threads);
+  }
+  std::size_t blocks = 0;
+};
+
+// Of thousands of ranks, n * n blocks would be what takes the memory.
+TEST(MemoryOfBlocks, AnAlltoallHasThoseOfItsOwnRank) {
+  constexpr std::size_t n = 5;
+  run_ranks(n, [&](Transport& t) {
+    Counting memory;
+    Communicator comm(t, {}, memory);
+    Options options = with("1e-3");
+    options.mode = Mode::compressed;
+    std::vector<float> x = make<float>("smooth", n * 30000, t.rank()), y(x.size());
+    alltoall(view(std::as_const(x)), view(y), comm, options);
+    EXPECT_EQ(memory.blocks, 2 * n - 1);
+    memory.blocks = 0;
+    const std::vector<std::size_t> counts(n, 30000);
+    alltoallv(view(std::as_const(x)), {counts}, view(y), {counts}, comm, options);
+    EXPECT_EQ(memory.blocks, 2 * n - 1);
+  });
 }
 
 }  // namespace

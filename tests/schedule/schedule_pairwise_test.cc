@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "schedule/bruck.h"
 #include "schedule/pairwise.h"
 #include "schedule/symbolic.h"
 
@@ -16,6 +17,36 @@ TEST(Pairwise, EveryRankGetsWhatEveryRankHadForIt) {
         return block % n == rank ? symbolic::each_of(block / n, block / n + 1) : symbolic::Contributions{};
       };
       ASSERT_EQ(symbolic::check(programs, sent_to), "") << n << " ranks";
+    }
+  }
+}
+
+TEST(Pairwise, NarrowedItHasOnlyTheBlocksThatARankTouches) {
+  for (auto make : {pairwise::alltoall, pairwise::exchange, bruck::alltoall}) {
+    for (const int n : {1, 2, 5, 8}) {
+      for (int r = 0; r < n; ++r) {
+        const Program whole = make(n, r);
+        const auto [program, blocks] = narrow(whole);
+        EXPECT_TRUE(program.blocks == 2 * n - 1 || make == bruck::alltoall);
+        ASSERT_EQ(program.blocks, std::ssize(blocks));
+        Program widened = empty_program(n, r, whole.blocks);
+        widened.steps = program.steps;
+        for (Step& s : widened.steps) {
+          for (Transfer& t : s.sends) t.block = blocks[static_cast<std::size_t>(t.block)];
+          for (Transfer& t : s.recvs) t.block = blocks[static_cast<std::size_t>(t.block)];
+        }
+        for (std::size_t b = 0; b < blocks.size(); ++b) {
+          widened.operand[static_cast<std::size_t>(blocks[b])] = program.operand[b];
+          widened.result[static_cast<std::size_t>(blocks[b])] = program.result[b];
+        }
+        EXPECT_EQ(widened.operand, whole.operand);
+        EXPECT_EQ(widened.result, whole.result);
+        ASSERT_EQ(widened.steps.size(), whole.steps.size());
+        for (std::size_t s = 0; s < whole.steps.size(); ++s) {
+          EXPECT_EQ(widened.steps[s].sends, whole.steps[s].sends);
+          EXPECT_EQ(widened.steps[s].recvs, whole.steps[s].recvs);
+        }
+      }
     }
   }
 }
