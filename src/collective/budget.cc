@@ -57,8 +57,54 @@ double furthest_from_point(const Grid& grid, double max_abs) {
   return grid.step * (0.5 + largest_q * slant) * (1 + 0x1p-40);
 }
 
-/// Integers that the encoder can find for this dtype have fewer bits than this.
-int most_qbits(DType dtype) { return dtype == DType::f64 ? 50 : 22; }
+/// A grid of operands, or why there is none.
+struct OperandGrid {
+  Grid grid{};
+  const char* none = nullptr;
+};
+
+/// That keeps e for operands up to `largest`.
+OperandGrid grid_of_operands(Op op, DType dtype, double e, double largest) {
+  constexpr const char* finer = "bound is finer than the values' own rounding";
+  // Dividing by the number of ranks happens to the step, and rounds it.
+  const double division = op == Op::average ? largest * (dtype == DType::f64 ? 0x1p-51 : 0x1p-50) : 0;
+  if (division >= e / 2) return {{}, finer};
+  double target = e - division;
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    const Grid grid = make_grid(dtype, target, largest);
+    if (grid.lossless()) return {{}, finer};
+    const double furthest = furthest_from_point(grid, largest) + division;
+    if (furthest <= e) return {grid};
+    target *= e / furthest * (1 - 0x1p-10);
+  }
+  return {{}, "no grid keeps the bound"};
+}
+
+/// Values up to this find their integer on the grid.
+double reach_of(const Grid& grid) { return grid.step * (std::ldexp(1.0, grid.qbits) - 1); }
+
+/// Integers of operands have fewer bits than this where so many can be added.
+int most_qbits(DType dtype, int ranks) {
+  Grid widest{.dtype = dtype, .step = 1, .qbits = dtype == DType::f64 ? 50 : 22};
+  while (widest.qbits > 0 && !sum_fits(widest, static_cast<std::uint64_t>(ranks))) --widest.qbits;
+  return widest.qbits;
+}
+
+/// Whether operands up to this are on the grid that is made for them, and so is their sum.
+bool holds(const OperandGrid& made, double largest, int ranks) {
+  return largest <= reach_of(made.grid) && sum_fits(made.grid, static_cast<std::uint64_t>(ranks));
+}
+
+/// The largest operands of which that can be said; 0: of none. The larger they are, the smaller the step, but for what
+/// a good inverse takes.
+double furthest_reach(Op op, DType dtype, double e, int ranks) {
+  double low = 0, high = std::ldexp(2 * e, most_qbits(dtype, ranks));
+  for (int i = 0; i < 8; ++i) {
+    const double middle = (low + high) / 2;
+    (holds(grid_of_operands(op, dtype, e, middle), middle, ranks) ? low : high) = middle;
+  }
+  return low * (1 - 0x1p-5);
+}
 
 }  // namespace
 
@@ -78,7 +124,7 @@ double share_of_operand(Op op, const Bound& bound, int ranks, double whole) {
   return std::max(sum / (bound.sigmas * std::sqrt(ranks / 3.0)), certain);
 }
 
-Budget budget_reduction(Op op, DType dtype, const Bound& bound, int ranks, const Range& range) {
+Budget budget_reduction(Op op, DType dtype, const Bound& bound, int ranks, const Range& range, double within) {
   if (is_extreme(op)) return budget_movement(dtype, bound, range);  // one of the operands is the result
   const auto [whole, none] = whole_of(dtype, bound, range);
   if (whole == 0) return lossless(dtype, none);
@@ -88,23 +134,18 @@ Budget budget_reduction(Op op, DType dtype, const Bound& bound, int ranks, const
   if (range.max_abs() * ranks > precision_of(dtype).largest / 2) return lossless(dtype, "sum would overflow");
 
   Budget b;
-  const double limit = std::ldexp(2 * e, most_qbits(dtype));
-  const bool all_on_grid = range.max_abs() < limit;
-  if (!all_on_grid) b.outliers_beyond = limit;
-  // Dividing by the number of ranks happens to the step, and rounds it.
-  const double largest = std::min(range.max_abs(), limit);
-  const double division = op == Op::average ? largest * (dtype == DType::f64 ? 0x1p-51 : 0x1p-50) : 0;
-  if (division >= e / 2) return lossless(dtype, "bound is finer than the values' own rounding");
-  double target = e - division;
-  for (int attempt = 0; attempt < 4; ++attempt) {
-    b.grid = make_grid(dtype, target, all_on_grid ? range.max_abs() : std::numeric_limits<double>::infinity());
-    if (b.grid.lossless()) return lossless(dtype, "bound is finer than the values' own rounding");
-    const double furthest = furthest_from_point(b.grid, range.max_abs()) + division;
-    if (furthest <= e) break;
-    target *= e / furthest * (1 - 0x1p-10);
+  const double largest = range.max_abs();
+  OperandGrid operands = grid_of_operands(op, dtype, e, std::min(largest, within));
+  const bool too_fine = operands.none != nullptr && largest < std::ldexp(2 * e, most_qbits(dtype, 1));
+  if (too_fine) return lossless(dtype, operands.none);
+  if (!holds(operands, largest, ranks)) {
+    if (op == Op::average && dtype == DType::f64) return lossless(dtype, "averages of outliers would be rounded twice");
+    b.outliers_beyond = furthest_reach(op, dtype, e, ranks);
+    if (b.outliers_beyond == 0) return lossless(dtype, operands.none ? operands.none : "no grid holds the sum");
+    if (within > b.outliers_beyond) operands = grid_of_operands(op, dtype, e, b.outliers_beyond);
+    if (operands.none != nullptr) return lossless(dtype, operands.none);
   }
-  if (furthest_from_point(b.grid, range.max_abs()) + division > e) return lossless(dtype, "no grid keeps the bound");
-  if (!sum_fits(b.grid, static_cast<std::uint64_t>(ranks))) return lossless(dtype, "no grid holds the sum");
+  b.grid = operands.grid;
   b.route = Route::on_grid;
   b.operand_bound = b.grid.bound;
   b.result_bound = op == Op::average ? share : bound.scope == BoundScope::result ? whole : share * ranks;

@@ -1,6 +1,8 @@
 // The error budget: what bound each operand gets so that the result keeps the bound that the user stated.
 #pragma once
 
+#include <limits>
+
 #include "codec/codec.h"
 #include "codec/grid.h"
 #include "collective/options.h"
@@ -19,8 +21,8 @@ struct Budget {
   bool reopens = false;  ///< what is forwarded is decompressed and compressed again
   double operand_bound = 0;
   double result_bound = 0;  ///< promised for each element of the result, besides half a unit in its last place
-  /// Not 0: some values are larger than this and cannot be on the grid. Few of them travel as exceptions; many make the
-  /// exact route cheaper, see outliers.h.
+  /// Not 0: some values are larger than this and cannot be on the grid, which has room up to here until it is known
+  /// what the others need. Few of them travel as exceptions; many make the exact route cheaper, see outliers.h.
   double outliers_beyond = 0;
   const char* fallback = nullptr;  ///< why a bound that was given is not used; null where it is, or where there is none
 };
@@ -40,7 +42,10 @@ struct Budget {
 ///
 /// less what the roundings of the values themselves may add (an ulp or two of the largest magnitude). The route is
 /// exact where that leaves nothing, where the bound is lossless, for integers, and where no grid can hold the sum.
-Budget budget_reduction(Op op, DType dtype, const Bound& bound, int ranks, const Range& range);
+///
+/// `within`: where some values are outliers, the largest magnitude of all others. The grid is theirs.
+Budget budget_reduction(Op op, DType dtype, const Bound& bound, int ranks, const Range& range,
+                        double within = std::numeric_limits<double>::infinity());
 
 /// Data that only moves: e = E whatever the scope.
 Budget budget_movement(DType dtype, const Bound& bound, const Range& range);

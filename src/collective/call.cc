@@ -274,18 +274,21 @@ Budget Call::decide(Op op, ConstArray operand, const Agreement& agreed) {
     return budget;
   }
   Budget budget = budget_within(agreed.range);
-  if (budget.route == Route::on_grid && budget.outliers_beyond != 0) {
-    Outliers mine;
-    {
-      const Timed clock(report_.stats.compute_seconds);
-      mine = comm_.memory().count_outliers(operand, budget.outliers_beyond, agreed.range.max_abs());
-    }
-    if (too_many_outliers(sum_outliers(comm_, mine, report_), agreed.range.count)) {
-      budget = exact_instead(budget, "too many values beyond the grid");
-    }
-  }
+  if (budget.route == Route::on_grid && budget.outliers_beyond != 0) budget = without_outliers(budget, operand, agreed);
   note(budget);
   return budget;
+}
+
+Budget Call::without_outliers(const Budget& budget, ConstArray operand, const Agreement& agreed) {
+  Outliers mine;
+  {
+    const Timed clock(report_.stats.compute_seconds);
+    mine = comm_.memory().count_outliers(operand, budget.outliers_beyond, agreed.range.max_abs());
+  }
+  const AllOutliers all = sum_outliers(comm_, mine, report_);
+  if (too_many_outliers(all, agreed.range.count)) return exact_instead(budget, "too many values beyond the grid");
+  const Proposal& p = proposal_;
+  return budget_reduction(p.op, p.dtype, p.bound, comm_.size(), agreed.range, all.within);
 }
 
 void Call::note(const Budget& budget) {

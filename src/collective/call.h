@@ -107,6 +107,9 @@ class Call {
   [[nodiscard]] Framework framework() const;
 
  private:
+  /// The same where values lie beyond the grid.
+  Budget without_outliers(const Budget& budget, ConstArray operand, const Agreement& agreed);
+
   Communicator& comm_;
   Options options_;
   Proposal proposal_;

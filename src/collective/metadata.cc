@@ -11,7 +11,7 @@
 namespace laconic {
 namespace {
 
-constexpr std::uint32_t version = 0x3643414cU;  // "LAC6": both ends speak the same record
+constexpr std::uint32_t version = 0x3743414cU;  // "LAC7": both ends speak the same record
 constexpr std::size_t text_room = 136;
 constexpr std::uint8_t flag_confirm = 1;
 constexpr std::uint8_t flag_in_place = 2;
@@ -322,6 +322,7 @@ AllOutliers sum_outliers(Communicator& comm, const Outliers& mine, Report& repor
   for (const Outliers& o : exchange(comm, mine, report)) {
     sum.count += o.count;
     sum.fills += o.fills;
+    sum.within = std::max(sum.within, o.within);
     for (std::size_t i = 0; i < some.size(); ++i) {
       some[i] |= o.fill_at[i];
       all[i] &= o.fill_at[i];

@@ -21,6 +21,7 @@ Outliers count_outliers(ConstArray x, double limit, double fill) {
       const double m = magnitude(i);
       found.count += m > limit && m <= fill ? 1U : 0U;
       found.fills += m == fill ? 1U : 0U;
+      found.within = !(m > limit) && m > found.within ? m : found.within;
     }
     for (std::size_t k = 0; k < Outliers::samples && x.count > 0; ++k)
       if (magnitude(Outliers::position(k, x.count)) == fill) found.fill_at[k / 64] |= std::uint64_t{1} << (k % 64);

@@ -15,6 +15,7 @@ struct Outliers {
   static constexpr std::size_t samples = 1024;  ///< positions that are compared between ranks, spread evenly
   std::uint64_t count = 0;
   std::uint64_t fills = 0;
+  double within = 0;                                  ///< largest magnitude of the others
   std::array<std::uint64_t, samples / 64> fill_at{};  ///< which of the positions hold the fill value
 
   /// The k-th position in an array of count > 0 elements. Multiples of the golden ratio spread evenly, and fall into
@@ -32,10 +33,12 @@ struct Outliers {
 struct AllOutliers {
   std::uint64_t count = 0;
   std::uint64_t fills = 0;
+  double within = 0;
   double apart = 0;  ///< share of positions where some operands have the fill value and others do not, estimated
 };
 
-/// Finite values with |x| > limit; fills are those with |x| == fill. Floating-point dtypes.
+/// Values with limit < |x| <= fill; fills are those with |x| == fill, within is among those with |x| <= limit.
+/// Floating-point dtypes.
 Outliers count_outliers(ConstArray x, double limit, double fill);
 
 /// Whether so many of `values` elements are exceptions that sending everything losslessly takes fewer bytes.

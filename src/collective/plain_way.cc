@@ -189,8 +189,9 @@ double PlainWay::sample(const Range& range) {
   const Proposal& p = call_.proposal();
   const Timed clock(call_.report().stats.codec_seconds);
   const double whole = absolute_bound(p.dtype, p.bound, range);
-  return sample_fraction(comm_.memory(), operand_, share_of_operand(p.op, p.bound, comm_.size(), whole),
-                         range.max_abs());
+  const double outliers_beyond = call_.budget_within(range).outliers_beyond;
+  const double largest = outliers_beyond != 0 ? std::min(outliers_beyond, range.max_abs()) : range.max_abs();
+  return sample_fraction(comm_.memory(), operand_, share_of_operand(p.op, p.bound, comm_.size(), whole), largest);
 }
 
 double PlainWay::sample_together(const Agreement& agreed) {

@@ -25,11 +25,11 @@ __global__ void __launch_bounds__(tile_threads, least_resident_blocks)
   run_scan<T>(Tile(), blockIdx.x, gridDim.x, x, count, tally, shared);
 }
 
-template <class O>
+template <class T>
 __global__ void __launch_bounds__(tile_threads, least_resident_blocks)
-    outliers_kernel(const typename O::Bits* x, std::uint64_t count, const OutlierBits wanted, Outliers* result) {
+    outliers_kernel(const typename T::Bits* x, std::uint64_t count, const OutlierBits wanted, Outliers* result) {
   __shared__ OutlierShared shared;
-  run_count_outliers<O>(Tile(), blockIdx.x, gridDim.x, x, count, wanted, result, shared);
+  run_count_outliers<T>(Tile(), blockIdx.x, gridDim.x, x, count, wanted, result, shared);
 }
 
 template <class T>
@@ -101,7 +101,7 @@ void count_outliers(ConstArray x, double limit, double fill, Outliers* result, S
   with_float(x.dtype, [&]<class T>(T) {
     std::uint64_t count = x.count;
     OutlierBits wanted = outlier_bits(x.dtype, limit, fill);
-    launch<4>(reinterpret_cast<const void*>(&outliers_kernel<OrderOf<T>>), blocks_for<T>(count), 0,
+    launch<4>(reinterpret_cast<const void*>(&outliers_kernel<T>), blocks_for<T>(count), 0,
               {&x.data, &count, &wanted, &result}, stream);
   });
 }

@@ -276,6 +276,7 @@ LACONIC_GPU_FN void run_scan(const Tile& tile, std::uint64_t number, std::uint64
 struct OutlierShared {
   std::uint64_t count[tile_warps];
   std::uint64_t fills[tile_warps];
+  std::uint64_t within[tile_warps];  ///< magnitudes' bits
 };
 
 /// Bit l of `word`, of 32: whether there is the fill value at that sampled position.
@@ -289,10 +290,12 @@ LACONIC_GPU_FN std::uint32_t fills_at_samples(const Warp& w, const typename O::B
 }
 
 /// One of `tiles` thread blocks that count together; x is not empty. `result` is zero at first.
-template <class O>
+template <class T>
 LACONIC_GPU_FN void run_count_outliers(const Tile& tile, std::uint64_t number, std::uint64_t tiles,
-                                       const typename O::Bits* x, std::uint64_t count, const OutlierBits& wanted,
+                                       const typename T::Bits* elements, std::uint64_t count, const OutlierBits& wanted,
                                        Outliers* result, OutlierShared& shared) {
+  using O = OrderOf<T>;
+  const auto* x = reinterpret_cast<const typename O::Bits*>(elements);
   using Magnitude = std::conditional_t<sizeof(typename O::Bits) == 8, std::uint64_t, std::uint32_t>;
   const auto first = static_cast<Magnitude>(wanted.first);
   const auto size = static_cast<Magnitude>(wanted.size);
@@ -300,10 +303,12 @@ LACONIC_GPU_FN void run_count_outliers(const Tile& tile, std::uint64_t number, s
   tile.each_warp([&](const Warp& w, int k) {
     const Share share{number * tile_warps + static_cast<std::uint64_t>(k), tiles * tile_warps};
     PerLane<std::uint32_t> outliers, fills;
+    PerLane<Magnitude> within;
     const auto one = [&](int l, typename O::Bits bits) {
       const auto m = static_cast<Magnitude>(O::magnitude(bits));
       outliers[l] += m - first < size ? 1 : 0;
       fills[l] += m == fill ? 1 : 0;
+      within[l] = m < first && m > within[l] ? m : within[l];
     };
     const auto batch = [&](int l, std::uint64_t i) {
       ElementUnit<O> in[Batches<O>::units];
@@ -317,10 +322,12 @@ LACONIC_GPU_FN void run_count_outliers(const Tile& tile, std::uint64_t number, s
     take_share<O>(w, share, x, count, batch, [&](int l, std::uint64_t i) { one(l, x[i]); });
     const auto in_all = w.sum<std::uint64_t>([&](int l) { return std::uint64_t{outliers[l]}; });
     const auto fills_in_all = w.sum<std::uint64_t>([&](int l) { return std::uint64_t{fills[l]}; });
+    const auto within_all = largest(w, within);
     w.each([&](int l) {
       if (l != 0) return;
       shared.count[k] = in_all;
       shared.fills[k] = fills_in_all;
+      shared.within[k] = within_all;
     });
     auto* words = reinterpret_cast<std::uint32_t*>(result->fill_at.data());  // little endian
     for (std::uint64_t word = share.number; word < Outliers::samples / 32; word += share.of) {
@@ -332,7 +339,15 @@ LACONIC_GPU_FN void run_count_outliers(const Tile& tile, std::uint64_t number, s
   });
   tile.each_warp([&](const Warp& w, int k) {
     w.each([&](int l) {
-      if (k != 0 || l > 1) return;
+      if (k != 0 || l > 2) return;
+      if (l == 2) {
+        std::uint64_t bits = 0;
+        for (const std::uint64_t n : shared.within) bits = n > bits ? n : bits;
+        const auto value = static_cast<double>(T::real(static_cast<typename T::Bits>(bits)));
+        // Bits of numbers that are not negative are in their order.
+        max_shared(reinterpret_cast<std::uint64_t*>(&result->within), std::bit_cast<std::uint64_t>(value));
+        return;
+      }
       std::uint64_t sum = 0;
       for (const std::uint64_t n : l == 0 ? shared.count : shared.fills) sum += n;
       if (sum != 0) add_shared(l == 0 ? &result->count : &result->fills, sum);

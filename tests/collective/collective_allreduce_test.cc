@@ -86,6 +86,21 @@ TYPED_TEST(Allreduce, FillValuesStayOnTheGridOnlyWhereAllRanksHaveThem) {
   }
 }
 
+/// The grid is that of the others, however far those reach.
+TYPED_TEST(Allreduce, OneOutlierCostsWhatItTakes) {
+  const double largest = std::is_same_v<TypeParam, double> ? 1e11 : 500;
+  for (double scale = 1; scale <= largest; scale *= 10) {
+    auto operands = operands_of<TypeParam>("smooth", 50000, 4);
+    for (auto& x : operands)
+      for (auto& v : x) v = static_cast<TypeParam>(v * scale);
+    const auto without = reduce(operands, Op::sum, with("1e-3"));
+    for (auto& x : operands) x[5] = TypeParam{1e30F};
+    const auto run = expect_kept(operands, Op::sum, with("1e-3"));
+    EXPECT_EQ(run.reports[0].route, without.reports[0].route) << scale;
+    EXPECT_LT(run.reports[0].stats.wire_bytes, without.reports[0].stats.wire_bytes * 1.02 + 600) << scale;
+  }
+}
+
 TYPED_TEST(Allreduce, TakesAnyCount) {
   for (const int n : {1, 2, 3, 4, 7}) {
     const auto few = static_cast<std::size_t>(n);

@@ -56,6 +56,7 @@ inline void expect_same(const Range& want, const Range& got) {
 inline void expect_same(const Outliers& want, const Outliers& got) {
   EXPECT_EQ(want.count, got.count);
   EXPECT_EQ(want.fills, got.fills);
+  EXPECT_EQ(want.within, got.within);
   EXPECT_EQ(want.fill_at, got.fill_at);
 }
 

@@ -50,10 +50,9 @@ Outliers emulated_outliers(const Array& x, const Beyond& what, std::uint64_t til
   OutlierShared shared{};
   if (x.count > 0)
     with_float(x.dtype, [&]<class T>(T) {
-      using O = OrderOf<T>;
       const gpu::OutlierBits wanted = gpu::outlier_bits(x.dtype, what.limit, what.fill);
       each_tile(tiles, [&](std::uint64_t t) {
-        run_count_outliers<O>(Tile(), t, tiles, elements_of<typename O::Bits>(x), x.count, wanted, &found, shared);
+        run_count_outliers<T>(Tile(), t, tiles, elements_of<typename T::Bits>(x), x.count, wanted, &found, shared);
       });
     });
   return found;
