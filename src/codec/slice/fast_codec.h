@@ -100,7 +100,7 @@ struct FastCodec {
       V::find_marks(p, x, fill.marks);
     }
     if (!find_fill(p, x, fill)) return false;
-    hold(q.q, fill.marks);
+    hold(q.q, fill.marks, bias(p));
     return true;
   }
 
@@ -117,10 +117,10 @@ struct FastCodec {
     return V::marked_equal(x, fill.marks, fill.value, p.shape.element_bytes);
   }
 
-  /// Marked integers repeat the one before them; at the start, the first unmarked one (0 if there is none).
+  /// Marked integers repeat the one before them; at the start, the first unmarked one (if there is none, `zero`).
   template <class I>
-  static void hold(I* q, const std::uint64_t* marks) {
-    I held = 0;
+  static void hold(I* q, const std::uint64_t* marks, I zero = 0) {
+    I held = zero;
     for (int b = 0; b < chunk_blocks; ++b)
       if (marks[b] != ~std::uint64_t{0}) {
         held = q[64 * b + __builtin_ctzll(~marks[b])];
