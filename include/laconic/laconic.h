@@ -73,7 +73,7 @@ typedef enum laconic_schedule LACONIC_ENUM_BASE {
  * plain library's own rounding. Once that has been decided, the next calls of its kind may go without any exchange
  * between ranks; what holds when ranks then disagree or die is what holds for the plain library. */
 typedef enum laconic_mode LACONIC_ENUM_BASE {
-  LACONIC_MODE_DEFAULT = 0, /* LACONIC_MODE of the environment, else automatic */
+  LACONIC_MODE_DEFAULT = 0, /* not set; LACONIC_MODE, else automatic */
   LACONIC_MODE_AUTOMATIC = 1,
   LACONIC_MODE_COMPRESSED = 2, /* always compressed */
   LACONIC_MODE_PLAIN = 3       /* the plain library's own collective wherever it has one */
@@ -81,7 +81,7 @@ typedef enum laconic_mode LACONIC_ENUM_BASE {
 
 /* What encodes. The same on every rank. Only slice adds compressed arrays, so only it goes on the grid. */
 typedef enum laconic_codec LACONIC_ENUM_BASE {
-  LACONIC_CODEC_DEFAULT = 0, /* slice */
+  LACONIC_CODEC_DEFAULT = 0, /* not set; slice */
   LACONIC_SLICE = 1,
   LACONIC_SZX = 2,
   LACONIC_FZLIGHT = 3,
@@ -94,7 +94,7 @@ typedef enum laconic_codec LACONIC_ENUM_BASE {
 
 /* How a collective uses it. The same on every rank. */
 typedef enum laconic_framework LACONIC_ENUM_BASE {
-  LACONIC_FRAMEWORK_DEFAULT = 0, /* on the grid with slice, else stepwise */
+  LACONIC_FRAMEWORK_DEFAULT = 0, /* not set; on the grid with slice, else stepwise */
   LACONIC_ON_GRID = 1,           /* partial sums are added as they are, compressed: slice only */
   LACONIC_STEPWISE = 2,          /* reductions decompress, operate and compress in every step, as C-Coll and ZCCL do */
   LACONIC_POINT_TO_POINT = 3 /* every message is compressed and decompressed, the naive way; for comparisons. Results
@@ -110,22 +110,24 @@ typedef struct laconic_comm laconic_comm;
 extern char laconic_in_place;
 #define LACONIC_IN_PLACE ((void*)&laconic_in_place)
 
-/* Begin with LACONIC_OPTIONS_INIT; what is not set then keeps its meaning in later versions. Where a call takes
- * options, NULL means the communicator's own (laconic_comm_set_options), which begin with the environment's. */
+/* Begin with LACONIC_OPTIONS_INIT; what is not set then keeps its meaning in later versions: of a call over a
+ * communicator it is the communicator's own (laconic_comm_set_options), of all others, and of a communicator's options,
+ * the environment's (where that says nothing: what stands last below). The same where a call's options are NULL. */
 typedef struct laconic_options {
   size_t struct_size;
   /* "1e-3" (absolute), "1e-4rel" (of the value range over all ranks), "80dB" (PSNR), "lossless". "operand:" before it
    * bounds each operand in place of the result; "6sigma:" (or another number from 2 on) gives operands of sums and
    * averages more, so that the result keeps the bound but where it errs by more than so many standard deviations of
-   * independent errors. NULL: LACONIC_BOUND of the environment, else lossless. */
+   * independent errors. NULL: not set; LACONIC_BOUND, else lossless. */
   const char* bound;
-  int threads;               /* codec threads of this rank; 0: LACONIC_THREADS of the environment, else 1 */
-  int unconfirmed;           /* 1: no closing exchange; then an error late in a call may be known to some ranks only */
-  size_t segment;            /* elements that travel in one message; 0: automatic */
-  laconic_schedule schedule; /* the same on every rank */
+  int threads;               /* codec threads of this rank, up to 1024; 0: not set; LACONIC_THREADS, else 1 */
+  int unconfirmed;           /* 1: no closing exchange; then an error late in a call may be known to some ranks only.
+                                -1: with it. 0: not set; with it */
+  size_t segment;            /* elements that travel in one message; 0: not set; automatic */
+  laconic_schedule schedule; /* the same on every rank; LACONIC_AUTOMATIC: not set */
   /* 1: collectives compute the exact result too, compare, and tell the achieved error (laconic_stats); a result that is
    * not what was promised is then LACONIC_INTERNAL on every rank. If one rank asks for it, all do it; of a message the
-   * sender decides. -1: not, unless another rank does. 0: LACONIC_VERIFY of the environment, else not. */
+   * sender decides. -1: not, unless another rank does. 0: not set; LACONIC_VERIFY, else not. */
   int verify;
   laconic_mode mode; /* the same on every rank */
   /* For comparisons: with another codec than slice, or a framework by name, no call is left to the plain library. What
@@ -178,6 +180,7 @@ const char* laconic_error_name(int error);
 
 int laconic_comm_rank(const laconic_comm* comm); /* -1 for NULL */
 int laconic_comm_size(const laconic_comm* comm); /* -1 for NULL */
+/* For calls from now on. What is not set becomes the environment's again; NULL: everything. */
 int laconic_comm_set_options(laconic_comm* comm, const laconic_options* options);
 /* Of the last call that succeeded, or of all of them. */
 int laconic_comm_last(const laconic_comm* comm, laconic_stats* stats);

@@ -65,6 +65,7 @@ int laconic_compress(const void* data, size_t count, laconic_dtype dtype, void* 
     lac::api::require(lac::api::buffer(stream) != nullptr, "stream is null or in place");
     lac::api::require(written != nullptr, "written is null");
     const lac::Options o = lac::api::options_from(options, lac::api::options_from_environment());
+    lac::api::require(o.threads > 0, "options.threads is negative");
     const lac::Codec& codec = *lac::find_codec(o.codec);
     *written = lac::frame::encode(codec, x, lac::api::grid_of(codec, x, o.bound),
                                   {static_cast<std::uint8_t*>(stream), capacity}, o.threads);

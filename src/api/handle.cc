@@ -45,11 +45,11 @@ void read_options(const laconic_options* given, Options& o) {
                 "options.struct_size is " + std::to_string(given->struct_size) + ": begin with LACONIC_OPTIONS_INIT");
   }
   if (given->threads != 0) o.threads = given->threads;
-  o.confirm = given->unconfirmed == 0;
+  if (given->unconfirmed != 0) o.confirm = given->unconfirmed < 0;
   if (given->segment != 0) o.segment_values = given->segment;
   if (given->struct_size >= offsetof(laconic_options, schedule) + sizeof given->schedule) {
     require_one_of("schedule", given->schedule, LACONIC_AUTOMATIC, LACONIC_DIRECT);
-    o.schedule = static_cast<Schedule>(given->schedule);
+    if (given->schedule != LACONIC_AUTOMATIC) o.schedule = static_cast<Schedule>(given->schedule);
   }
   if (given->struct_size >= offsetof(laconic_options, verify) + sizeof given->verify && given->verify != 0) {
     o.verify = given->verify > 0;

@@ -143,7 +143,7 @@ double Bound::absolute_for(double range) const {
     case BoundKind::relative:
       return std::min(value * range, std::numeric_limits<double>::max());
     case BoundKind::psnr:
-      return std::sqrt(3.0) * (range * amplitude_of(value));
+      return std::min(std::sqrt(3.0) * (range * amplitude_of(value)), std::numeric_limits<double>::max());
     case BoundKind::ratio:
       break;
   }

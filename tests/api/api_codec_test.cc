@@ -72,6 +72,10 @@ TEST(ApiCodec, WhatACodecHasNoUseForIsUnsupported) {
   laconic_options o = LACONIC_OPTIONS_INIT;
   o.bound = "1e-3";
   o.codec = LACONIC_SZX;
+  laconic_options threads = LACONIC_OPTIONS_INIT;
+  threads.threads = -1;
+  expect_error(laconic_compress(numbers.data(), 3, LACONIC_I32, out.data(), out.size(), &written, &threads),
+               LACONIC_INVALID_ARGUMENT, "options.threads is negative");
   expect_error(laconic_compress(numbers.data(), 3, LACONIC_I32, out.data(), out.size(), &written, &o),
                LACONIC_UNSUPPORTED, "szx");
   o.bound = "10x";

@@ -94,6 +94,20 @@ TEST_F(ApiMpi, OptionsOfTheCallBeatTheCommunicators) {
   for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(y[i], sum(i) / n, 1e-5F);
 }
 
+TEST_F(ApiMpi, WhatACallLeavesOpenIsTheCommunicators) {
+  if (comm.size() == 1) return;
+  const auto x = mine(5000);
+  std::vector<float> y(x.size());
+  comm.set_options({.bound = "0.5", .mode = laconic::Mode::compressed});
+  laconic_options o = LACONIC_OPTIONS_INIT;
+  o.threads = 2;
+  ASSERT_EQ(laconic_allreduce(x.data(), y.data(), x.size(), LACONIC_F32, LACONIC_SUM, comm.raw(), &o), LACONIC_OK);
+  EXPECT_GT(comm.last().result_bound, 0.1);
+  ASSERT_EQ(laconic_comm_set_options(comm.raw(), nullptr), LACONIC_OK);  // the environment's again, which has no bound
+  ASSERT_EQ(laconic_allreduce(x.data(), y.data(), x.size(), LACONIC_F32, LACONIC_MIN, comm.raw(), &o), LACONIC_OK);
+  EXPECT_EQ(comm.last().result_bound, 0);
+}
+
 TEST_F(ApiMpi, ReduceScatterInAndOutOfPlace) {
   const auto n = static_cast<std::size_t>(comm.size());
   const auto me = static_cast<std::size_t>(comm.rank());

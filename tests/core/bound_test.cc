@@ -165,6 +165,7 @@ TEST(Bound, AbsoluteForARangeThatOverflowed) {
   EXPECT_EQ(Bound::parse("0.5rel").absolute_for(infinite), 0.5 * std::numeric_limits<double>::max());
   EXPECT_TRUE(std::isfinite(Bound::parse("1e10rel").absolute_for(infinite)));
   EXPECT_TRUE(std::isfinite(Bound::parse("80dB").absolute_for(infinite)));
+  EXPECT_TRUE(std::isfinite(Bound::parse("1dB").absolute_for(infinite)));
 }
 
 TEST(Bound, AbsoluteForRefusesWhatIsNoWidth) {
