@@ -70,8 +70,8 @@ struct CodedTerm {
 class LinearCodec {
  public:
   virtual ~LinearCodec() = default;
-  /// Most bytes that sum() writes, except for sums of absurdly spread values.
-  [[nodiscard]] virtual std::size_t sum_capacity(DType dtype, std::size_t count) const = 0;
+  /// Most bytes that sum() writes, as slice.h has it.
+  [[nodiscard]] virtual std::size_t sum_capacity(DType dtype, std::size_t count, std::size_t chunk_bytes) const = 0;
   /// out = local + terms[0] + terms[1] + ..., at least two in all: the bytes that adding them one after another would
   /// give, in this order. Error(too_small) when out cannot hold it, Error(corrupt) for a damaged term.
   virtual std::size_t sum(const Coded& result, const LocalTerm& local, std::span<const CodedTerm> terms,

@@ -33,8 +33,8 @@ class SliceCodec final : public Codec, public LinearCodec {
                   y.data, threads);
   }
 
-  [[nodiscard]] std::size_t sum_capacity(DType dtype, std::size_t count) const override {
-    return slice::sum_capacity(dtype, count);
+  [[nodiscard]] std::size_t sum_capacity(DType dtype, std::size_t count, std::size_t chunk_bytes) const override {
+    return slice::sum_capacity(dtype, count, chunk_bytes);
   }
   std::size_t sum(const Coded& result, const LocalTerm& local, std::span<const CodedTerm> terms, CodecMutBytes out,
                   int threads) const override {

@@ -1,6 +1,7 @@
 // The error budget: what bound each operand gets so that the result keeps the bound that the user stated.
 #pragma once
 
+#include <cstddef>
 #include <limits>
 
 #include "codec/codec.h"
@@ -24,6 +25,7 @@ struct Budget {
   /// Not 0: some values are larger than this and cannot be on the grid, which has room up to here until it is known
   /// what the others need. Few of them travel as exceptions; many make the exact route cheaper, see outliers.h.
   double outliers_beyond = 0;
+  std::size_t sum_chunk = 0;       ///< most bytes of a chunk of a sum with these outliers; 0: as many as others take
   const char* fallback = nullptr;  ///< why a bound that was given is not used; null where it is, or where there is none
 };
 

@@ -286,9 +286,15 @@ Budget Call::without_outliers(const Budget& budget, ConstArray operand, const Ag
     mine = comm_.memory().count_outliers(operand, budget.outliers_beyond, agreed.range.max_abs());
   }
   const AllOutliers all = sum_outliers(comm_, mine, report_);
-  if (too_many_outliers(all, agreed.range.count)) return exact_instead(budget, "too many values beyond the grid");
   const Proposal& p = proposal_;
-  return budget_reduction(p.op, p.dtype, p.bound, comm_.size(), agreed.range, all.within);
+  Budget others = budget_reduction(p.op, p.dtype, p.bound, comm_.size(), agreed.range, all.within);
+  if (others.route != Route::on_grid) return others;
+  const auto sum_chunk = largest_sum_chunk(all, others.grid, comm_.size());
+  if (!sum_chunk || too_many_outliers(all, others.grid, comm_.size(), agreed.range)) {
+    return exact_instead(budget, "too many values beyond the grid");
+  }
+  others.sum_chunk = *sum_chunk;
+  return others;
 }
 
 void Call::note(const Budget& budget) {

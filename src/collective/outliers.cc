@@ -1,10 +1,14 @@
 #include "collective/outliers.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
+#include "codec/slice/layout.h"
+#include "codec/slice/slice.h"
 #include "core/half.h"
+#include "frame/frame.h"
 
 namespace laconic {
 
@@ -17,14 +21,22 @@ Outliers count_outliers(ConstArray x, double limit, double fill) {
       std::memcpy(&bits, bytes + i * sizeof bits, sizeof bits);
       return std::abs(static_cast<double>(widen(bits)));
     };
-    for (std::size_t i = 0; i < x.count; ++i) {
-      const double m = magnitude(i);
-      found.count += m > limit && m <= fill ? 1U : 0U;
-      found.fills += m == fill ? 1U : 0U;
-      found.within = !(m > limit) && m > found.within ? m : found.within;
+    for (std::size_t first = 0; first < x.count; first += frame::chunk_values) {
+      const std::uint64_t before = found.count - found.fills;
+      for (std::size_t i = first; i < std::min(first + frame::chunk_values, x.count); ++i) {
+        const double m = magnitude(i);
+        found.count += m > limit && m <= fill ? 1U : 0U;
+        found.fills += m == fill ? 1U : 0U;
+        found.within = !(m > limit) && m > found.within ? m : found.within;
+      }
+      found.densest = std::max(found.densest, found.count - found.fills - before);
     }
-    for (std::size_t k = 0; k < Outliers::samples && x.count > 0; ++k)
-      if (magnitude(Outliers::position(k, x.count)) == fill) found.fill_at[k / 64] |= std::uint64_t{1} << (k % 64);
+    for (std::size_t k = 0; k < Outliers::samples && x.count > 0; ++k) {
+      const double m = magnitude(Outliers::position(k, x.count));
+      const std::uint64_t bit = std::uint64_t{1} << (k % 64);
+      if (m == fill) found.fill_at[k / 64] |= bit;
+      if (m > limit && m < fill) found.lone_at[k / 64] |= bit;
+    }
   };
   switch (x.dtype) {
     case DType::f64:
@@ -42,12 +54,51 @@ Outliers count_outliers(ConstArray x, double limit, double fill) {
   return found;
 }
 
-// An exception in a sum takes 9 bytes and more, which must be small beside the element bytes that compression saves.
-// Where fill values and others meet, the sum has to hold both.
-bool too_many_outliers(const AllOutliers& all, std::uint64_t values) {
-  constexpr double one_in = 8;
-  const auto lone = static_cast<double>(all.count - std::min(all.count, all.fills));
-  return lone / static_cast<double>(values) + all.apart > 1 / one_in;
+namespace {
+
+// Grid points are added to an exact sum one by one, q * step as two numbers of f64 or as one: the terms that this takes
+// as a rule, and at most beside those of outliers. (Found by trying, in all orders of ranks that are not made for it.)
+struct PointTerms {
+  double usual;
+  std::size_t most;
+};
+PointTerms point_terms(DType dtype) { return dtype == DType::f64 ? PointTerms{2, 8} : PointTerms{1, 2}; }
+
+/// Terms of the sum at a position where some operand has a lone outlier, as a rule: as many as are added, or as it
+/// takes to say all bits from the grid's to the largest sum's.
+double usual_terms(double at_once, const Grid& grid, int ranks, const Range& range) {
+  const double bits = std::log2(ranks * range.max_abs() / grid.step) + (grid.dtype == DType::f64 ? 53 : 24);
+  return std::min(at_once + point_terms(grid.dtype).usual, std::ceil(bits / 53));
+}
+
+}  // namespace
+
+// An exception takes a byte and 8 for each term. In an allreduce the sum itself is half of what travels, partial sums
+// with about half of its exceptions the rest. Of the other elements it is known how many bits noise would take.
+bool too_many_outliers(const AllOutliers& all, const Grid& grid, int ranks, const Range& range) {
+  const auto values = static_cast<double>(range.count);
+  const auto lone = static_cast<double>(all.count - std::min(all.count, all.fills)) / values;
+  const double at_once = all.lone > 0 ? std::clamp(lone * ranks / all.lone, 1.0, double(ranks)) : 1;
+  const double terms = usual_terms(at_once, grid, ranks, range);
+  double exceptions = (std::max(all.lone_most, lone) + all.apart) * (1 + 8 * terms);
+  const double fill = range.max_abs();
+  if (std::fma(ranks, fill, -(ranks * fill)) != 0) exceptions += static_cast<double>(all.fills) / values * (1 + 8 * 2);
+
+  const auto bytes = static_cast<double>(size_of(grid.dtype));
+  const double noise = (grid.qbits + 1 + std::log2(ranks) / 2) / (8 * bytes);
+  return exceptions / bytes > std::min(0.75, (1 - noise) / 0.75);
+}
+
+std::optional<std::size_t> largest_sum_chunk(const AllOutliers& all, const Grid& grid, int ranks) {
+  const auto n = static_cast<std::size_t>(ranks);
+  const std::size_t fills = all.fills != 0 ? frame::chunk_values : 0;
+  const std::size_t exceptions = std::min<std::size_t>(all.in_one_chunk + fills, frame::chunk_values);
+  const std::size_t added = grid.dtype == DType::f64 ? 2 * n - 1 : n;  // to each of them
+  const std::size_t terms =
+      std::min(all.in_one_chunk + 2 * fills + exceptions * point_terms(grid.dtype).most, exceptions * added);
+  const int planes = grid.qbits + std::bit_width(static_cast<unsigned>(ranks)) + 3;  // of second differences
+  const std::size_t bytes = slice::sum_chunk_bytes(planes, exceptions, terms);
+  return bytes <= slice::largest_chunk ? std::optional(bytes) : std::nullopt;
 }
 
 }  // namespace laconic

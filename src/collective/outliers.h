@@ -4,19 +4,25 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
+#include "codec/grid.h"
 #include "core/array.h"
+#include "core/range.h"
 
 namespace laconic {
 
 /// How many values lie beyond a grid, and how many of those are all the same. A fill value costs next to nothing where
-/// all operands have it, and much where others have values there.
+/// all operands have it, and much where others have values there. The others are called lone.
 struct Outliers {
   static constexpr std::size_t samples = 1024;  ///< positions that are compared between ranks, spread evenly
+  using Positions = std::array<std::uint64_t, samples / 64>;
   std::uint64_t count = 0;
   std::uint64_t fills = 0;
-  double within = 0;                                  ///< largest magnitude of the others
-  std::array<std::uint64_t, samples / 64> fill_at{};  ///< which of the positions hold the fill value
+  std::uint64_t densest = 0;  ///< lone ones in one chunk of the array, at most
+  double within = 0;          ///< largest magnitude of all that are no outliers
+  Positions fill_at{};        ///< which of the positions hold the fill value
+  Positions lone_at{};        ///< and which a lone outlier
 
   /// The k-th position in an array of count > 0 elements. Multiples of the golden ratio spread evenly, and fall into
   /// step with no length of a row.
@@ -34,14 +40,22 @@ struct AllOutliers {
   std::uint64_t count = 0;
   std::uint64_t fills = 0;
   double within = 0;
-  double apart = 0;  ///< share of positions where some operands have the fill value and others do not, estimated
+  double apart = 0;      ///< share of positions where some operands have the fill value and others do not, estimated
+  double lone = 0;       ///< and where any operand has a lone outlier
+  double lone_most = 0;  ///< in that rank's share of the array where they are most
+  std::uint64_t in_one_chunk = 0;  ///< of the sum: lone outliers of all operands, at most
 };
 
 /// Values with limit < |x| <= fill; fills are those with |x| == fill, within is among those with |x| <= limit.
 /// Floating-point dtypes.
 Outliers count_outliers(ConstArray x, double limit, double fill);
 
-/// Whether so many of `values` elements are exceptions that sending everything losslessly takes fewer bytes.
-bool too_many_outliers(const AllOutliers& all, std::uint64_t values);
+/// Whether so many elements of the sum of so many operands in this range are exceptions that it may take more bytes
+/// than the elements themselves.
+bool too_many_outliers(const AllOutliers& all, const Grid& grid, int ranks, const Range& range);
+
+/// Most bytes that a chunk of that sum takes. None where exceptions of so many terms may meet in a chunk that there may
+/// be no such chunk.
+std::optional<std::size_t> largest_sum_chunk(const AllOutliers& all, const Grid& grid, int ranks);
 
 }  // namespace laconic

@@ -9,12 +9,18 @@
 
 namespace laconic {
 GridReductionKernel::GridReductionKernel(std::vector<ConstArray> operands, std::vector<MutArray> results,
-                                         const Grid& grid, std::uint32_t divisor, int threads)
-    : Kernel(std::move(operands), std::move(results)), grid_(grid), divisor_(divisor), threads_(threads) {}
+                                         const Budget& budget, std::uint32_t divisor, int threads)
+    : Kernel(std::move(operands), std::move(results)),
+      grid_(budget.grid),
+      sum_chunk_(budget.sum_chunk),
+      divisor_(divisor),
+      threads_(threads) {}
 
 std::size_t GridReductionKernel::element_bytes() const { return size_of(grid_.dtype); }
 
-std::size_t GridReductionKernel::capacity(std::size_t values) const { return frame::sum_capacity(grid_.dtype, values); }
+std::size_t GridReductionKernel::capacity(std::size_t values) const {
+  return frame::sum_capacity(grid_.dtype, values, sum_chunk_);
+}
 
 std::size_t GridReductionKernel::encode(const Part& part, frame::MutBytes out) {
   return frame::encode(operand(part), grid_, out, threads_);
@@ -61,7 +67,7 @@ std::unique_ptr<Kernel> reduction_kernel(Op op, std::vector<ConstArray> operands
     return std::make_unique<ExtremeKernel>(op, std::move(operands), std::move(results), budget.grid, threads);
   }
   const auto divisor = static_cast<std::uint32_t>(op == Op::average ? summands : 1);
-  return std::make_unique<GridReductionKernel>(std::move(operands), std::move(results), budget.grid, divisor, threads);
+  return std::make_unique<GridReductionKernel>(std::move(operands), std::move(results), budget, divisor, threads);
 }
 
 }  // namespace laconic

@@ -18,7 +18,7 @@ namespace laconic {
 class GridReductionKernel final : public Kernel {
  public:
   /// Decoding divides by `divisor`: 1 for a sum, the number of ranks for an average.
-  GridReductionKernel(std::vector<ConstArray> operands, std::vector<MutArray> results, const Grid& grid,
+  GridReductionKernel(std::vector<ConstArray> operands, std::vector<MutArray> results, const Budget& budget,
                       std::uint32_t divisor, int threads);
 
   [[nodiscard]] std::size_t element_bytes() const override;
@@ -36,6 +36,7 @@ class GridReductionKernel final : public Kernel {
 
  private:
   Grid grid_;
+  std::size_t sum_chunk_;
   std::uint32_t divisor_;
   int threads_;
 };

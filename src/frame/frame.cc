@@ -216,8 +216,8 @@ std::size_t capacity(DType dtype, std::size_t count, const Codec& codec) {
   return header_bytes + codec.capacity(dtype, count);
 }
 
-std::size_t sum_capacity(DType dtype, std::size_t count) {
-  return header_bytes + slice_codec().linear()->sum_capacity(dtype, count);
+std::size_t sum_capacity(DType dtype, std::size_t count, std::size_t chunk_bytes) {
+  return header_bytes + slice_codec().linear()->sum_capacity(dtype, count, chunk_bytes);
 }
 
 std::size_t encode(ConstArray x, const Grid& grid, MutBytes out, int threads) {

@@ -33,8 +33,9 @@ struct Header {
 /// Most bytes that encoding `count` elements can take: at most 1.02 * raw + 64.
 std::size_t capacity(DType dtype, std::size_t count, const Codec& codec = slice_codec());
 
-/// Most bytes of a sum of frames: elements that no grid integer can hold travel as exact expansions.
-std::size_t sum_capacity(DType dtype, std::size_t count);
+/// Most bytes of a sum of frames: elements that no grid integer can hold travel as exact expansions. There is room for
+/// such of two terms each; `chunk_bytes`: for more, see slice::sum_chunk_bytes().
+std::size_t sum_capacity(DType dtype, std::size_t count, std::size_t chunk_bytes = 0);
 
 /// Encodes x on grid (grid.dtype must equal x.dtype) into out (at least capacity bytes, else Error(too_small)).
 /// Returns the frame's bytes. The bytes do not depend on the SIMD target or on threads.

@@ -19,8 +19,8 @@ constexpr int frame_of_sum = 3;
 }  // namespace
 
 DeviceExtremeKernel::DeviceExtremeKernel(Op op, Memory& memory, Buffers& buffers, std::vector<ConstArray> operands,
-                                         std::vector<MutArray> results, const Grid& grid, int threads)
-    : DeviceKernel(Work::movement, memory, buffers, std::move(operands), std::move(results), grid, 1, threads),
+                                         std::vector<MutArray> results, const Budget& budget, int threads)
+    : DeviceKernel(Work::movement, memory, buffers, std::move(operands), std::move(results), budget, 1, threads),
       op_(op) {}
 
 Workspace DeviceExtremeKernel::begin_with(std::size_t count) {

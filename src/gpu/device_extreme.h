@@ -13,7 +13,7 @@ class DeviceExtremeKernel final : public DeviceKernel {
  public:
   /// As DeviceKernel; op is min or max.
   DeviceExtremeKernel(Op op, Memory& memory, Buffers& buffers, std::vector<ConstArray> operands,
-                      std::vector<MutArray> results, const Grid& grid, int threads);
+                      std::vector<MutArray> results, const Budget& budget, int threads);
 
   std::size_t encode(const Part& part, frame::MutBytes out) override;
   std::size_t encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) override;

@@ -20,17 +20,19 @@ bool has(std::uint32_t faults, Fault f) { return (faults & static_cast<std::uint
 }  // namespace
 
 DeviceKernel::DeviceKernel(Work work, Memory& memory, Buffers& buffers, std::vector<ConstArray> operands,
-                           std::vector<MutArray> results, const Grid& grid, std::uint32_t divisor, int threads)
+                           std::vector<MutArray> results, const Budget& budget, std::uint32_t divisor, int threads)
     : Kernel(std::move(operands), std::move(results)),
       buffers_(buffers),
-      grid_(grid),
+      grid_(budget.grid),
       work_(work),
       memory_(memory),
+      sum_chunk_(budget.sum_chunk),
       divisor_(divisor),
       threads_(threads) {}
 
 std::size_t DeviceKernel::capacity(std::size_t values) const {
-  return work_ == Work::sum ? frame::sum_capacity(grid_.dtype, values) : frame::capacity(grid_.dtype, values);
+  return work_ == Work::sum ? frame::sum_capacity(grid_.dtype, values, sum_chunk_)
+                            : frame::capacity(grid_.dtype, values);
 }
 
 FrameOut DeviceKernel::room_for(std::size_t count) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "collective/budget.h"
 #include "collective/kernel.h"
 #include "collective/memory.h"
 #include "gpu/buffers.h"
@@ -22,7 +23,7 @@ class DeviceKernel : public Kernel {
   /// `memory` and `buffers` must outlive this. Decoding divides by `divisor`. threads: of the host, where it has to
   /// help.
   DeviceKernel(Work work, Memory& memory, Buffers& buffers, std::vector<ConstArray> operands,
-               std::vector<MutArray> results, const Grid& grid, std::uint32_t divisor, int threads);
+               std::vector<MutArray> results, const Budget& budget, std::uint32_t divisor, int threads);
 
   [[nodiscard]] std::size_t element_bytes() const override { return size_of(grid_.dtype); }
   [[nodiscard]] std::size_t capacity(std::size_t values) const override;
@@ -65,6 +66,7 @@ class DeviceKernel : public Kernel {
 
   Work work_;
   Memory& memory_;
+  std::size_t sum_chunk_;
   std::uint32_t divisor_;
   int threads_;
   int reports_ = 1;            ///< that the operation has used

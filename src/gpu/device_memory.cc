@@ -126,6 +126,8 @@ Outliers DeviceMemory::count_outliers(ConstArray x, double limit, double fill) {
   gpu::count_outliers(x, limit, fill, there, stream());
   Outliers found;
   fetch(there, sizeof found, &found);
+  // Nobody has looked where they are: all may be neighbours.
+  found.densest = std::min<std::uint64_t>(found.count - std::min(found.count, found.fills), frame::chunk_values);
   return found;
 }
 
@@ -138,7 +140,7 @@ std::unique_ptr<Kernel> DeviceMemory::movement(std::vector<ConstArray> operands,
                                                const Budget& budget, int threads) {
   if (budget.codec == CodecId::slice && !budget.reopens && can_code(budget.grid, 1)) {
     return std::make_unique<DeviceKernel>(DeviceKernel::Work::movement, *this, buffers_, std::move(operands),
-                                          std::move(results), budget.grid, 1, threads);
+                                          std::move(results), budget, 1, threads);
   }
   const auto make = [&](std::vector<ConstArray> x, std::vector<MutArray> y) {
     return host_memory().movement(std::move(x), std::move(y), budget, threads);
@@ -153,11 +155,11 @@ std::unique_ptr<Kernel> DeviceMemory::reduction(Op op, std::vector<ConstArray> o
   if (adds && budget.route == Route::on_grid && codes) {
     const auto divisor = static_cast<std::uint32_t>(op == Op::average ? summands : 1);
     return std::make_unique<DeviceKernel>(DeviceKernel::Work::sum, *this, buffers_, std::move(operands),
-                                          std::move(results), budget.grid, divisor, threads);
+                                          std::move(results), budget, divisor, threads);
   }
   if (is_extreme(op) && budget.route != Route::stepwise && codes) {
-    return std::make_unique<DeviceExtremeKernel>(op, *this, buffers_, std::move(operands), std::move(results),
-                                                 budget.grid, threads);
+    return std::make_unique<DeviceExtremeKernel>(op, *this, buffers_, std::move(operands), std::move(results), budget,
+                                                 threads);
   }
   const auto make = [&](std::vector<ConstArray> x, std::vector<MutArray> y) {
     return host_memory().reduction(op, std::move(x), std::move(y), budget, summands, threads);

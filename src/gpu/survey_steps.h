@@ -279,13 +279,13 @@ struct OutlierShared {
   std::uint64_t within[tile_warps];  ///< magnitudes' bits
 };
 
-/// Bit l of `word`, of 32: whether there is the fill value at that sampled position.
-template <class O>
-LACONIC_GPU_FN std::uint32_t fills_at_samples(const Warp& w, const typename O::Bits* x, std::uint64_t count,
-                                              std::uint64_t word, std::uint64_t fill) {
+/// Bit l of `word`, of 32: whether at that sampled position is(magnitude's bits).
+template <class O, class Is>
+LACONIC_GPU_FN std::uint32_t at_samples(const Warp& w, const typename O::Bits* x, std::uint64_t count,
+                                        std::uint64_t word, Is is) {
   return w.ballot([&](int l) {
     const auto bits = x[Outliers::position(word * warp_lanes + static_cast<std::uint64_t>(l), count)];
-    return static_cast<std::uint64_t>(O::magnitude(bits)) == fill;
+    return is(static_cast<std::uint64_t>(O::magnitude(bits)));
   });
 }
 
@@ -329,11 +329,17 @@ LACONIC_GPU_FN void run_count_outliers(const Tile& tile, std::uint64_t number, s
       shared.fills[k] = fills_in_all;
       shared.within[k] = within_all;
     });
-    auto* words = reinterpret_cast<std::uint32_t*>(result->fill_at.data());  // little endian
+    auto* fill_at = reinterpret_cast<std::uint32_t*>(result->fill_at.data());  // little endian
+    auto* lone_at = reinterpret_cast<std::uint32_t*>(result->lone_at.data());
+    const auto is_fill = [&](std::uint64_t m) { return m == wanted.fill; };
+    const auto is_lone = [&](std::uint64_t m) { return m - wanted.first < wanted.size && !is_fill(m); };
     for (std::uint64_t word = share.number; word < Outliers::samples / 32; word += share.of) {
-      const std::uint32_t found = fills_at_samples<O>(w, x, count, word, wanted.fill);
+      const std::uint32_t filled = at_samples<O>(w, x, count, word, is_fill);
+      const std::uint32_t alone = at_samples<O>(w, x, count, word, is_lone);
       w.each([&](int l) {
-        if (l == 0) words[word] = found;
+        if (l != 0) return;
+        fill_at[word] = filled;
+        lone_at[word] = alone;
       });
     }
   });

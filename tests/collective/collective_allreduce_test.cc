@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <type_traits>
 
 #include "collective/allreduce.h"
 #include "collective/fields.h"
@@ -101,6 +102,58 @@ TYPED_TEST(Allreduce, OneOutlierCostsWhatItTakes) {
   }
 }
 
+/// Positive values of all sizes between beyond the grid and the end of the type.
+template <typename T>
+T any_size(std::uint64_t seed) {
+  const double least = std::is_same_v<T, double> ? 14 : 4;
+  const double most = std::is_same_v<T, double> ? 280 : 37;
+  const double part = static_cast<double>(seed * 0x9e3779b97f4a7c15U >> 11) * 0x1p-53;
+  return static_cast<T>(std::pow(10, least + (most - least) * part));
+}
+
+template <typename T>
+void expect_no_larger(const world::Run<T>& run) {
+  for (const Report& r : run.reports) {
+    EXPECT_LE(static_cast<double>(r.stats.wire_bytes),
+              1.02 * static_cast<double>(r.stats.original_bytes) + 300 * static_cast<double>(r.messages_sent));
+  }
+}
+
+/// However many terms their sums have, and wherever they are.
+TYPED_TEST(Allreduce, ValuesOfAllSizesNeitherFailNorCostMoreThanThemselves) {
+  for (const int n : {4, 8, 16}) {
+    for (const std::uint64_t one_in : {10, 30, 300}) {
+      for (const bool together : {true, false}) {
+        SCOPED_TRACE(std::to_string(n) + " ranks, one in " + std::to_string(one_in) + (together ? " together" : ""));
+        auto operands = operands_of<TypeParam>("smooth", 60000, n);
+        for (std::uint64_t r = 0; r < operands.size(); ++r)
+          for (std::uint64_t i = 0; i < operands[r].size() / one_in; ++i)
+            operands[r][together ? i : i * one_in + i * (r + 7) % one_in] = any_size<TypeParam>(r * 60000 + i + 1);
+        expect_no_larger(expect_kept(operands, Op::sum, with("1e-3")));
+      }
+    }
+  }
+}
+
+/// Messages have room for them, each thread's part of one too.
+TYPED_TEST(Allreduce, ChunksOfValuesOfAllSizesStayOnTheGridWhereTheyAreFew) {
+  for (const int n : {2, 4, 12}) {
+    auto operands = operands_of<TypeParam>("smooth", n < 10 ? 800000 : 400000, n);
+    for (std::uint64_t r = 0; r < operands.size(); ++r)
+      for (std::uint64_t i = 0; i < (n < 10 ? 8192 : 2048); ++i)
+        operands[r][i + 999] = any_size<TypeParam>(r * 8192 + i);
+    for (const auto& options : {with("1e-3"), with("1e-3", 2048), with("1e-3", 0, 3)}) {
+      SCOPED_TRACE(std::to_string(n) + " ranks, " + std::to_string(options.threads) + " threads, segments of " +
+                   std::to_string(options.segment_values));
+      const auto run = expect_kept(operands, Op::sum, options);
+      // A chunk of so many terms may not exist.
+      const bool exactly = n == 12 && std::is_same_v<TypeParam, double>;
+      EXPECT_EQ(run.reports[0].route, exactly ? Route::exact : Route::on_grid);
+      expect_no_larger(run);
+    }
+  }
+}
+
 TYPED_TEST(Allreduce, TakesAnyCount) {
   for (const int n : {1, 2, 3, 4, 7}) {
     const auto few = static_cast<std::size_t>(n);
@@ -142,7 +195,7 @@ TYPED_TEST(Allreduce, ResultDoesNotDependOnTheOrderOfRanks) {
 // depend on that, else it would depend on where blocks begin.
 TYPED_TEST(Allreduce, ResultDoesNotDependOnHowExceptionsAreStored) {
   for (const int n : {2, 3}) {
-    auto operands = operands_of<TypeParam>("smooth", 9001, n);
+    auto operands = operands_of<TypeParam>("smooth", 60001, n);
     for (std::size_t i = 1000; i < 3000; i += 1 + i % 3) operands[1][i] = std::numeric_limits<TypeParam>::infinity();
     for (std::size_t i = 2500; i < 4000; i += 2) operands[0][i] = static_cast<TypeParam>(1e30 + 1e27 * double(i));
     operands[0][0] = std::numeric_limits<TypeParam>::quiet_NaN();

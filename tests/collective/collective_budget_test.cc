@@ -153,10 +153,55 @@ TEST(Outliers, FillsAreCountedApart) {
   const Outliers o = count_outliers({x.data(), x.size(), DType::f32}, 4, static_cast<double>(1e30F));
   EXPECT_EQ(o.count, 4U);
   EXPECT_EQ(o.fills, 2U);
+  EXPECT_EQ(o.densest, 2U);
   EXPECT_EQ(o.within, 1);
-  EXPECT_TRUE(too_many_outliers({.count = 200, .fills = 0}, 1000));
-  EXPECT_FALSE(too_many_outliers({.count = 900, .fills = 850}, 1000));
-  EXPECT_TRUE(too_many_outliers({.count = 900, .fills = 900, .apart = 0.2}, 1000));
+  for (std::size_t k = 0; k < Outliers::samples; ++k) {
+    const auto i = Outliers::position(k, x.size());
+    EXPECT_EQ(o.fill_at[k / 64] >> (k % 64) & 1, i == 3 || i == 4 ? 1U : 0U);
+    EXPECT_EQ(o.lone_at[k / 64] >> (k % 64) & 1, i == 2 || i == 5 ? 1U : 0U);
+  }
+}
+
+TEST(Outliers, AreCountedByTheChunk) {
+  std::vector<double> x(10000, 1);
+  std::fill(x.begin() + 1000, x.begin() + 5000, 1e20);
+  x[9999] = 1e30;
+  EXPECT_EQ(count_outliers({x.data(), x.size(), DType::f64}, 4, 1e30).densest, 2048U);
+  std::fill(x.begin() + 2000, x.begin() + 5000, 1e30);
+  EXPECT_EQ(count_outliers({x.data(), x.size(), DType::f64}, 4, 1e30).densest, 1000U);
+}
+
+/// Of a thousand elements in all, with values up to 100 on the grid.
+bool too_many(const AllOutliers& all, DType dtype = DType::f32, double largest = static_cast<double>(1e30F),
+              int ranks = 4) {
+  const Range range{.min = -1, .max = largest, .count = 1000, .non_finite = 0};
+  return too_many_outliers(all, make_grid(dtype, 1e-3, 100), ranks, range);
+}
+
+TEST(Outliers, AreTooManyWhereTheSumOutgrowsItsElements) {
+  EXPECT_FALSE(too_many({.count = 20, .lone = 0.02, .lone_most = 0.05}));
+  EXPECT_FALSE(too_many({.count = 900, .fills = 880, .lone = 0.02, .lone_most = 0.05}));
+  EXPECT_TRUE(too_many({.count = 20, .lone = 0.02, .lone_most = 0.3}));  // all in one rank's share
+  EXPECT_TRUE(too_many({.count = 200, .lone = 0.2, .lone_most = 0.2}));
+  EXPECT_TRUE(too_many({.count = 200}));  // between all samples
+  EXPECT_TRUE(too_many({.count = 900, .fills = 900, .apart = 0.2}));
+  // Three times a fill value of as many bits as it can have takes two terms.
+  const AllOutliers land{.count = 600, .fills = 600};
+  EXPECT_FALSE(too_many(land, DType::f64, 0x1p100, 3));
+  EXPECT_FALSE(too_many(land, DType::f64, 0x1p100 + 0x1p48, 2));
+  EXPECT_TRUE(too_many(land, DType::f64, 0x1p100 + 0x1p48, 3));
+}
+
+TEST(Outliers, AChunkOfTheSumMustHoldTheirTerms) {
+  const auto chunk = [](std::uint64_t lone, DType dtype, int ranks) {
+    return largest_sum_chunk({.count = lone, .in_one_chunk = lone}, make_grid(dtype, 1e-3, 100), ranks);
+  };
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    EXPECT_LT(chunk(100, dtype, 64).value(), 30000U);
+    EXPECT_LE(chunk(4 * 2048, dtype, 4).value(), 4U * 65535);
+    EXPECT_GE(chunk(4 * 2048, dtype, 4).value(), 4U * 2048 * 8);
+    EXPECT_FALSE(chunk(64 * 2048, dtype, 64));
+  }
 }
 
 TEST(Budget, RatioIsNotOffered) {

@@ -33,7 +33,8 @@ Operands<T> operands_of(const std::string& kind, std::size_t count, int ranks) {
 }
 
 /// Smooth, of two ranks and more, with everything in it that cannot be on a grid; some of that in bursts, so that here
-/// and there, depending on where blocks begin, a block is stored losslessly.
+/// and there, depending on where blocks begin, a block is stored losslessly. Not so much of it that sums leave the
+/// grid.
 template <typename T>
 Operands<T> hostile(std::size_t count, int ranks) {
   auto all = operands_of<T>("smooth", count, ranks);
@@ -41,7 +42,7 @@ Operands<T> hostile(std::size_t count, int ranks) {
   sprinkle(all[1], 7, 211, std::numeric_limits<T>::infinity());
   sprinkle(all[0], 7, 422, -std::numeric_limits<T>::infinity());
   sprinkle(all[0], 8, 211, -std::numeric_limits<T>::infinity());
-  for (std::size_t i = 1000; i < count; i += i % 150 < 45 ? 1 : 106) {
+  for (std::size_t i = 900; i < count; i += i % 900 < 45 ? 1 : 856) {
     all[1][i] = static_cast<T>(1e30 + 1e27 * static_cast<double>(i));
   }
   for (auto& x : all) sprinkle(x, 9, 53, static_cast<T>(-1e30));

@@ -58,6 +58,7 @@ inline void expect_same(const Outliers& want, const Outliers& got) {
   EXPECT_EQ(want.fills, got.fills);
   EXPECT_EQ(want.within, got.within);
   EXPECT_EQ(want.fill_at, got.fill_at);
+  EXPECT_EQ(want.lone_at, got.lone_at);
 }
 
 /// Limit and fill value of count_outliers().

@@ -211,11 +211,17 @@ const std::uint8_t* element_at(const Params& p, const void* x, std::size_t chunk
   return static_cast<const std::uint8_t*>(x) + chunk * chunk_values * static_cast<std::size_t>(p.shape.element_bytes);
 }
 
-/// What a thread needs for a chunk of a sum: planes of full width, and a two-term expansion for every value.
+/// What a thread needs for a chunk of a usual sum: planes of full width, and a two-term expansion for every value.
 std::size_t sum_chunk_share(DType dtype) {
   const std::size_t element = size_of(dtype);
   if (!is_float(dtype)) return chunk_capacity(static_cast<int>(element));
   return 1024 + chunk_values * ((element == 8 ? 9 : 5) + 17);
+}
+/// What there is for each chunk, if that is more.
+std::size_t sum_chunk_share(DType dtype, std::size_t count, std::size_t room) {
+  const std::size_t table = table_bytes(count);
+  const std::size_t each = count == 0 || room < table ? 0 : (room - table) / chunks_of(count);
+  return std::max(sum_chunk_share(dtype), std::min(each / 4 * 4, largest_chunk));
 }
 constexpr std::size_t sum_chunk_limit = largest_chunk;
 
@@ -287,8 +293,13 @@ std::size_t capacity(DType dtype, std::size_t count) {
   return table_bytes(count) + 4 * chunks_of(count) + pad4(count * size_of(dtype));
 }
 
-std::size_t sum_capacity(DType dtype, std::size_t count) {
-  return table_bytes(count) + chunks_of(count) * sum_chunk_share(dtype);
+std::size_t sum_capacity(DType dtype, std::size_t count, std::size_t chunk_bytes) {
+  return table_bytes(count) + chunks_of(count) * std::max(sum_chunk_share(dtype), pad4(chunk_bytes));
+}
+
+// A plane of a block is eight bytes and their mask; marks are a plane, too.
+std::size_t sum_chunk_bytes(int planes, std::size_t exceptions, std::size_t terms) {
+  return 1024 + (std::size_t{9} * chunk_blocks * static_cast<std::size_t>(planes + 1)) + exceptions + 8 * terms;
 }
 
 Payload check_table(Bytes payload, std::size_t count) {
@@ -318,7 +329,8 @@ std::size_t encode(const Params& p, const void* x, std::size_t count, MutBytes o
 
 std::size_t sum(const Params& p, const Local& local, std::span<const Operand> operands, MutBytes out, int threads,
                 Witness* witness) {
-  return write_payload(operands[0].payload.count, sum_chunk_limit, sum_chunk_share(p.grid.dtype), out, threads, witness,
+  const std::size_t count = operands[0].payload.count;
+  return write_payload(count, sum_chunk_limit, sum_chunk_share(p.grid.dtype, count, out.size()), out, threads, witness,
                        [&](std::size_t first, std::size_t last) {
                          return [adder = ChunkAdder(p, local, operands, first, last)](std::size_t c, std::uint8_t* to,
                                                                                       std::size_t room) mutable {

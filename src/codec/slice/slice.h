@@ -19,8 +19,11 @@ constexpr std::size_t table_bytes(std::size_t count) { return pad4(2 * chunks_of
 
 /// Most bytes that encode() writes.
 std::size_t capacity(DType dtype, std::size_t count);
-/// Most bytes that sum() writes, except for sums of absurdly spread values (then they throw too_small).
-std::size_t sum_capacity(DType dtype, std::size_t count);
+/// Most bytes that sum() writes where none of its chunks takes more than `chunk_bytes`, or than exceptions of two terms
+/// each do. With less it may throw too_small.
+std::size_t sum_capacity(DType dtype, std::size_t count, std::size_t chunk_bytes = 0);
+/// Most bytes of a chunk of a sum with so many exceptions, of so many terms in all. Beyond largest_chunk there is none.
+std::size_t sum_chunk_bytes(int planes, std::size_t exceptions, std::size_t terms);
 
 /// A payload whose table has been found to describe exactly its bytes.
 struct Payload {
