@@ -289,7 +289,7 @@ Budget Call::without_outliers(const Budget& budget, ConstArray operand, const Ag
   const Proposal& p = proposal_;
   Budget others = budget_reduction(p.op, p.dtype, p.bound, comm_.size(), agreed.range, all.within);
   if (others.route != Route::on_grid) return others;
-  const auto sum_chunk = largest_sum_chunk(all, others.grid, comm_.size());
+  const auto sum_chunk = largest_sum_chunk(all, others.grid, comm_.size(), agreed.range);
   if (!sum_chunk || too_many_outliers(all, others.grid, comm_.size(), agreed.range)) {
     return exact_instead(budget, "too many values beyond the grid");
   }

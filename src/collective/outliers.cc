@@ -89,13 +89,16 @@ bool too_many_outliers(const AllOutliers& all, const Grid& grid, int ranks, cons
   return exceptions / bytes > std::min(0.75, (1 - noise) / 0.75);
 }
 
-std::optional<std::size_t> largest_sum_chunk(const AllOutliers& all, const Grid& grid, int ranks) {
+// Multiples of a fill value take two terms; NaN and infinities, which are no outliers, one.
+std::optional<std::size_t> largest_sum_chunk(const AllOutliers& all, const Grid& grid, int ranks, const Range& range) {
   const auto n = static_cast<std::size_t>(ranks);
-  const std::size_t fills = all.fills != 0 ? frame::chunk_values : 0;
-  const std::size_t exceptions = std::min<std::size_t>(all.in_one_chunk + fills, frame::chunk_values);
+  const auto in_a_chunk = [](std::uint64_t many) { return std::min<std::size_t>(many, frame::chunk_values); };
+  const std::size_t fills = in_a_chunk(all.fills);
+  const std::size_t others = in_a_chunk(range.non_finite);
+  const std::size_t exceptions = in_a_chunk(all.in_one_chunk + fills + others);
   const std::size_t added = grid.dtype == DType::f64 ? 2 * n - 1 : n;  // to each of them
   const std::size_t terms =
-      std::min(all.in_one_chunk + 2 * fills + exceptions * point_terms(grid.dtype).most, exceptions * added);
+      std::min(all.in_one_chunk + 2 * fills + others + exceptions * point_terms(grid.dtype).most, exceptions * added);
   const int planes = grid.qbits + std::bit_width(static_cast<unsigned>(ranks)) + 3;  // of second differences
   const std::size_t bytes = slice::sum_chunk_bytes(planes, exceptions, terms);
   return bytes <= slice::largest_chunk ? std::optional(bytes) : std::nullopt;

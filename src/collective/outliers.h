@@ -56,6 +56,6 @@ bool too_many_outliers(const AllOutliers& all, const Grid& grid, int ranks, cons
 
 /// Most bytes that a chunk of that sum takes. None where exceptions of so many terms may meet in a chunk that there may
 /// be no such chunk.
-std::optional<std::size_t> largest_sum_chunk(const AllOutliers& all, const Grid& grid, int ranks);
+std::optional<std::size_t> largest_sum_chunk(const AllOutliers& all, const Grid& grid, int ranks, const Range& range);
 
 }  // namespace laconic

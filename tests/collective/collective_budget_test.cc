@@ -193,14 +193,18 @@ TEST(Outliers, AreTooManyWhereTheSumOutgrowsItsElements) {
 }
 
 TEST(Outliers, AChunkOfTheSumMustHoldTheirTerms) {
-  const auto chunk = [](std::uint64_t lone, DType dtype, int ranks) {
-    return largest_sum_chunk({.count = lone, .in_one_chunk = lone}, make_grid(dtype, 1e-3, 100), ranks);
+  const auto chunk = [](std::uint64_t lone, DType dtype, int ranks, std::uint64_t fills = 1, std::uint64_t nans = 0) {
+    const Range range{.min = -1, .max = static_cast<double>(1e30F), .count = 1000, .non_finite = nans};
+    return largest_sum_chunk({.count = lone + fills, .fills = fills, .in_one_chunk = lone}, make_grid(dtype, 1e-3, 100),
+                             ranks, range);
   };
   for (const DType dtype : {DType::f32, DType::f64}) {
     EXPECT_LT(chunk(100, dtype, 64).value(), 30000U);
     EXPECT_LE(chunk(4 * 2048, dtype, 4).value(), 4U * 65535);
     EXPECT_GE(chunk(4 * 2048, dtype, 4).value(), 4U * 2048 * 8);
     EXPECT_FALSE(chunk(64 * 2048, dtype, 64));
+    EXPECT_GE(chunk(100, dtype, 64, 5000).value(), chunk(100, dtype, 64).value() + 2000 * 2 * 8);
+    EXPECT_GE(chunk(100, dtype, 64, 1, 5000).value(), chunk(100, dtype, 64).value() + 1900 * 8);
   }
 }
 
