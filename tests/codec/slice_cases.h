@@ -1,6 +1,7 @@
 // What the slice codec's tests share: grids to try for a dtype, and calls with outcomes that can be compared.
 #pragma once
 
+#include <cstddef>
 #include <limits>
 #include <string>
 #include <utility>
@@ -25,6 +26,23 @@ inline std::vector<Grid> grids_of(DType t) {
   g.push_back(make_grid(t, half ? 2e-2 : 1e-2, unknown));
   if (t == DType::f64) g.push_back(make_grid(t, 1e-5, 1.3));
   return g;
+}
+
+/// Far beyond a grid of numbers up to 1, everywhere.
+inline Array all_fill(DType t, std::size_t count) {
+  Array x(t, count);
+  for (std::size_t i = 0; i < count; ++i) x.set_value(i, 60000);
+  return x;
+}
+/// From -1 to 1, whose best predictor is none.
+inline Array white_noise(DType t, std::size_t count) {
+  Array x(t, count);
+  unsigned state = 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    state = state * 1664525 + 1013904223;
+    x.set_value(i, static_cast<double>(state >> 24) / 128 - 1);
+  }
+  return x;
 }
 
 inline std::vector<slice::Target> fast_targets() {

@@ -141,15 +141,8 @@ TEST_P(SliceTargets, AddAnArrayThatIsAllFill) {
   if (!is_float(t)) return;
   constexpr std::size_t count = 2 * 2048;
   const Grid g = make_grid(t, t == DType::bf16 ? 2e-2 : 1e-2, 1);
-  Array x(t, count);
-  Array y(t, count);
-  unsigned noise = 1;
-  for (std::size_t i = 0; i < count; ++i) {
-    noise = noise * 1664525 + 1013904223;
-    x.set_value(i, 60000);
-    y.set_value(i, static_cast<double>(noise >> 24) / 128 - 1);
-  }
-  const Outcome b = encoded(y, g);
+  const Array x = all_fill(t, count);
+  const Outcome b = encoded(white_noise(t, count), g);
   const auto on = [&](Target target) {
     const OnTarget guard(target);
     return std::pair(encode_added(x, b), summed(&x, x, {b, b}));

@@ -144,6 +144,12 @@ TEST_P(GpuEmulated, AddsUnlikeArraysAsTheCpu) {
   }
 }
 
+TEST_P(GpuEmulated, AddsAnArrayThatIsAllFillAsTheCpu) {
+  const DType t = GetParam();
+  const Grid g = make_grid(t, t == DType::bf16 ? 2e-2 : 1e-2, 1);
+  ASSERT_NO_FATAL_FAILURE(compare_sums(white_noise(t, 4096), all_fill(t, 4096), g));
+}
+
 INSTANTIATE_TEST_SUITE_P(Floats, GpuEmulated, testing::ValuesIn(float_dtypes),
                          [](const auto& p) { return std::string(laconic::name_of(p.param)); });
 

@@ -191,8 +191,8 @@ int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, cons
   }
 }
 
-int make_persistent(Runtime& runtime, const Group& group, Call call, std::shared_ptr<OwnComm> own, const KeepCall& keep,
-                    MPI_Request* request) noexcept {
+int make_persistent(Runtime& runtime, const Group& group, Call call, const std::shared_ptr<OwnComm>& own,
+                    const KeepCall& keep, MPI_Request* request) noexcept {
   try {
     if (!call.irregular && is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
     Bell mine;

@@ -37,8 +37,8 @@ int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, cons
 
 /// *request is inactive; each MPI_Start begins the call. `own`: of make_company(), for this one alone, since persistent
 /// calls may be started in any order.
-int make_persistent(Runtime& runtime, const Group& group, Call call, std::shared_ptr<OwnComm> own, const KeepCall& keep,
-                    MPI_Request* request) noexcept;
+int make_persistent(Runtime& runtime, const Group& group, Call call, const std::shared_ptr<OwnComm>& own,
+                    const KeepCall& keep, MPI_Request* request) noexcept;
 /// For MPI_Start: `start` starts the request, and if it is one of ours, the call begins.
 int start_persistent(MPI_Request* request, int (*start)(MPI_Request*));
 /// Whether there are any. Cheap.
