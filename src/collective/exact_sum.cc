@@ -12,6 +12,7 @@
 #include "collective/long_sum.h"
 #include "core/error.h"
 #include "core/half.h"
+#include "core/two_sum.h"
 
 namespace laconic {
 namespace {
@@ -61,17 +62,6 @@ struct BF16 {
   static std::uint16_t narrow(double v) { return bf16_of_f32(sticky_f32(v)); }
 };
 
-struct TwoDoubles {
-  double high, low;
-};
-
-/// high + low == a + b exactly, whichever is the larger; high is the sum rounded.
-TwoDoubles add_exactly(double a, double b) {
-  const double sum = a + b;
-  const double t = sum - a;
-  return {sum, (a - (sum - t)) + (b - t)};
-}
-
 /// high + low is exact where bad is 0: twice compensated, and what a third level would hold must be nothing.
 struct Sums {
   Tile high, low, bad;
@@ -79,8 +69,8 @@ struct Sums {
 
 void accumulate(Sums& s, const Tile& x, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    const TwoDoubles sum = add_exactly(s.high[i], x[i]);
-    const TwoDoubles rest = add_exactly(s.low[i], sum.low);
+    const TwoDoubles sum = two_sum(s.high[i], x[i]);
+    const TwoDoubles rest = two_sum(s.low[i], sum.low);
     s.high[i] = sum.high;
     s.low[i] = rest.high;
     s.bad[i] += std::abs(rest.low);
@@ -100,7 +90,7 @@ constexpr double untold = std::numeric_limits<double>::quiet_NaN();
 double nearest_quotient(TwoDoubles sum, double n) {
   const double quotient = sum.high / n;
   if (quotient == 0) return quotient;
-  const TwoDoubles rest = add_exactly(std::fma(-quotient, n, sum.high), sum.low);
+  const TwoDoubles rest = two_sum(std::fma(-quotient, n, sum.high), sum.low);
   const double correction = rest.high / n;
   const bool exact = rest.low == 0 && std::fma(-correction, n, rest.high) == 0;
   const double doubt = exact ? 0 : 0x1p-48;  // more than the correction's relative error
@@ -119,7 +109,7 @@ double odd_quotient(TwoDoubles sum, double n) {
 template <typename Format>
 double finish(double high, double low, int divisor) {
   constexpr bool is_double = std::is_same_v<Format, F64>;
-  const TwoDoubles sum = low == 0 ? TwoDoubles{high, low} : add_exactly(high, low);  // -0 stays -0
+  const TwoDoubles sum = low == 0 ? TwoDoubles{high, low} : two_sum(high, low);  // -0 stays -0
   if (divisor == 1) return is_double ? sum.high : round_to_odd(sum.high, sum.low);
   return is_double ? nearest_quotient(sum, divisor) : odd_quotient(sum, divisor);
 }

@@ -7,7 +7,6 @@
 #include <span>
 
 #include "collective/budget.h"
-#include "frame/frame.h"
 
 namespace laconic {
 namespace {
@@ -265,21 +264,6 @@ void require_nobody_refused(const std::vector<Record>& all) {
   }
 }
 
-/// Where they are. Each of many ranks has too few of the samples in its share.
-void note_lone(const Outliers::Positions& lone, int ranks, AllOutliers& sum) {
-  constexpr std::size_t most_shares = 16;
-  const std::size_t shares = ranks <= static_cast<int>(most_shares) ? static_cast<std::size_t>(ranks) : 1;
-  std::array<double, most_shares> looked_at{}, found{};
-  for (std::size_t k = 0; k < Outliers::samples; ++k) {
-    const std::uint64_t share = Outliers::position(k, shares);
-    const bool is = (lone[k / 64] >> (k % 64) & 1) != 0;
-    looked_at[share] += 1;
-    found[share] += is ? 1 : 0;
-    sum.lone += is ? 1.0 / Outliers::samples : 0;
-  }
-  for (std::size_t s = 0; s < shares; ++s) sum.lone_most = std::max(sum.lone_most, found[s] / looked_at[s]);
-}
-
 }  // namespace
 
 Error refusal(Collective collective, int rank, const Error& why) {
@@ -332,25 +316,7 @@ double mean_fraction(Communicator& comm, double mine, double none, Report& repor
 }
 
 AllOutliers sum_outliers(Communicator& comm, const Outliers& mine, Report& report) {
-  AllOutliers sum;
-  Outliers::Positions some{}, lone{}, all = mine.fill_at;
-  for (const Outliers& o : exchange(comm, mine, report)) {
-    sum.count += o.count;
-    sum.fills += o.fills;
-    sum.within = std::max(sum.within, o.within);
-    // A chunk of the sum may lie across two of the array.
-    sum.in_one_chunk += std::min<std::uint64_t>(2 * o.densest, frame::chunk_values);
-    for (std::size_t i = 0; i < some.size(); ++i) {
-      some[i] |= o.fill_at[i];
-      all[i] &= o.fill_at[i];
-      lone[i] |= o.lone_at[i];
-    }
-  }
-  int apart = 0;
-  for (std::size_t i = 0; i < some.size(); ++i) apart += std::popcount(some[i] ^ all[i]);
-  sum.apart = static_cast<double>(apart) / Outliers::samples;
-  note_lone(lone, comm.size(), sum);
-  return sum;
+  return all_outliers(exchange(comm, mine, report));
 }
 
 void confirm(Communicator& comm, const std::optional<Failure>& mine, bool together, Report& report) {

@@ -56,6 +56,47 @@ Outliers count_outliers(ConstArray x, double limit, double fill) {
 
 namespace {
 
+/// Where they are. Each of many ranks has too few of the samples in its share.
+void note_lone(const Outliers::Positions& lone, int ranks, AllOutliers& sum) {
+  constexpr std::size_t most_shares = 16;
+  const std::size_t shares = ranks <= static_cast<int>(most_shares) ? static_cast<std::size_t>(ranks) : 1;
+  std::array<double, most_shares> looked_at{}, found{};
+  for (std::size_t k = 0; k < Outliers::samples; ++k) {
+    const std::uint64_t share = Outliers::position(k, shares);
+    const bool is = (lone[k / 64] >> (k % 64) & 1) != 0;
+    looked_at[share] += 1;
+    found[share] += is ? 1 : 0;
+    sum.lone += is ? 1.0 / Outliers::samples : 0;
+  }
+  for (std::size_t s = 0; s < shares; ++s) sum.lone_most = std::max(sum.lone_most, found[s] / looked_at[s]);
+}
+
+}  // namespace
+
+AllOutliers all_outliers(const std::vector<Outliers>& ranks) {
+  AllOutliers sum;
+  Outliers::Positions some{}, lone{}, all = ranks.front().fill_at;
+  for (const Outliers& o : ranks) {
+    sum.count += o.count;
+    sum.fills += o.fills;
+    sum.within = std::max(sum.within, o.within);
+    // A chunk of the sum may lie across two of the array.
+    sum.in_one_chunk += std::min<std::uint64_t>(2 * o.densest, frame::chunk_values);
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      some[i] |= o.fill_at[i];
+      all[i] &= o.fill_at[i];
+      lone[i] |= o.lone_at[i];
+    }
+  }
+  int apart = 0;
+  for (std::size_t i = 0; i < some.size(); ++i) apart += std::popcount(some[i] ^ all[i]);
+  sum.apart = static_cast<double>(apart) / Outliers::samples;
+  note_lone(lone, static_cast<int>(ranks.size()), sum);
+  return sum;
+}
+
+namespace {
+
 // Grid points are added to an exact sum one by one, q * step as two numbers of f64 or as one: the terms that this takes
 // as a rule, and at most beside those of outliers. (Found by trying, in all orders of ranks that are not made for it.)
 struct PointTerms {

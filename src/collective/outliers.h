@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "codec/grid.h"
 #include "core/array.h"
@@ -49,6 +50,9 @@ struct AllOutliers {
 /// Values with limit < |x| <= fill; fills are those with |x| == fill, within is among those with |x| <= limit.
 /// Floating-point dtypes.
 Outliers count_outliers(ConstArray x, double limit, double fill);
+
+/// Adds up what the ranks found, in rank order; at least one.
+AllOutliers all_outliers(const std::vector<Outliers>& ranks);
 
 /// Whether so many elements of the sum of so many operands in this range are exceptions that it may take more bytes
 /// than the elements themselves.

@@ -3,19 +3,10 @@
 #include <cmath>
 #include <limits>
 
+#include "core/two_sum.h"
+
 namespace laconic::slice {
 namespace {
-
-struct Pair {
-  double high, low;
-};
-
-/// high + low == a + b exactly.
-Pair two_sum(double a, double b) {
-  const double s = a + b;
-  const double t = s - a;
-  return {s, (a - (s - t)) + (b - t)};
-}
 
 /// Which NaN a sum of several gives depends on their order, and on the processor: all become the same one.
 double one_nan(double v) { return std::isnan(v) ? std::numeric_limits<double>::quiet_NaN() : v; }
