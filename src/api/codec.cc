@@ -4,6 +4,7 @@
 #include "api/arguments.h"
 #include "api/handle.h"
 #include "core/config.h"
+#include "core/float_environment.h"
 #include "core/range.h"
 #include "frame/frame.h"
 
@@ -61,6 +62,7 @@ size_t laconic_compress_capacity(size_t count, laconic_dtype dtype) {
 int laconic_compress(const void* data, size_t count, laconic_dtype dtype, void* stream, size_t capacity,
                      size_t* written, const laconic_options* options) {
   return guarded([&] {
+    const lac::FloatEnvironment environment;
     const auto x = lac::api::array_from<lac::ConstArray>(data, count, dtype);
     lac::api::require(lac::api::buffer(stream) != nullptr, "stream is null or in place");
     lac::api::require(written != nullptr, "written is null");
@@ -88,6 +90,7 @@ int laconic_inspect(const void* stream, size_t size, laconic_info* info) {
 
 int laconic_decompress(const void* stream, size_t size, void* data, size_t count, laconic_dtype dtype, int threads) {
   return guarded([&] {
+    const lac::FloatEnvironment environment;
     const auto x = lac::api::array_from<lac::MutArray>(data, count, dtype);
     lac::api::require(threads >= 0, "threads is negative");
     lac::frame::decode(lac::api::stream_from(stream, size), x, threads != 0 ? threads : lac::config().threads);

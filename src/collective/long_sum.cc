@@ -65,8 +65,15 @@ LongSum::Number LongSum::over(int n) {
 }
 
 double LongSum::Number::nearest() const {
-  static_assert(std::numeric_limits<long double>::digits >= 64);  // so that this rounds once, also to a denormal
-  const auto magnitude = static_cast<double>(std::ldexp(static_cast<long double>(bits), exponent));
+  using Limits = std::numeric_limits<double>;
+  const int lost = std::max(0, Limits::min_exponent - (exponent + 64));  // bits that a denormal has not
+  const int dropped = 64 - Limits::digits + lost;
+  if (dropped > 64) return negative ? -0.0 : 0.0;
+  constexpr std::uint64_t half = std::uint64_t{1} << 63;
+  const std::uint64_t rest = bits << (64 - dropped);
+  std::uint64_t kept = dropped == 64 ? 0 : bits >> dropped;
+  if (rest > half || (rest == half && (kept & 1) != 0)) ++kept;
+  const double magnitude = std::ldexp(static_cast<double>(kept), exponent + dropped);
   return negative ? -magnitude : magnitude;
 }
 

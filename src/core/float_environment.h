@@ -1,0 +1,72 @@
+// How a thread's floating-point operations round, what becomes of subnormals, and whether an exception is a signal: what
+// a program may have chosen for itself (-ffast-math, -ffpe-trap, fesetround()), and Laconic must not compute by.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif !defined(__aarch64__)
+#include <cfenv>
+#endif
+
+namespace laconic {
+
+/// While this lives, the thread computes as IEEE 754 has it by default: to nearest, subnormals kept, no signals. Then
+/// everything is as the program had it, its exception flags too. (The x87's state is left alone: nothing here uses it.)
+class FloatEnvironment {
+ public:
+  FloatEnvironment() : theirs_(current()) { choose_ours(); }
+  ~FloatEnvironment() { choose(theirs_); }
+  FloatEnvironment(const FloatEnvironment&) = delete;
+  FloatEnvironment& operator=(const FloatEnvironment&) = delete;
+
+  /// Runs work as the program would: the flags that it raises stay.
+  template <typename Work>
+  void as_the_program(Work&& work) {
+    struct Ours {
+      State& theirs;
+      ~Ours() {
+        theirs = current();
+        choose_ours();
+      }
+    };
+    choose(theirs_);
+    const Ours again{theirs_};
+    std::forward<Work>(work)();
+  }
+
+ private:
+#if defined(__x86_64__)
+  using State = unsigned;
+  static State current() { return _mm_getcsr(); }
+  static void choose(State s) { _mm_setcsr(s); }
+  static void choose_ours() { choose(0x1F80); }  // all exceptions masked, no flag
+#elif defined(__aarch64__)
+  struct State {
+    std::uint64_t control = 0, status = 0;
+  };
+  static State current() {
+    State s;
+    __asm__ volatile("mrs %0, fpcr\n\tmrs %1, fpsr" : "=r"(s.control), "=r"(s.status));
+    return s;
+  }
+  static void choose(const State& s) {
+    __asm__ volatile("msr fpcr, %0\n\tmsr fpsr, %1" : : "r"(s.control), "r"(s.status) : "memory");
+  }
+  static void choose_ours() { choose({}); }
+#else
+  using State = std::fenv_t;
+  static State current() {
+    State s;
+    std::fegetenv(&s);
+    return s;
+  }
+  static void choose(const State& s) { std::fesetenv(&s); }
+  static void choose_ours() { std::fesetenv(FE_DFL_ENV); }
+#endif
+
+  State theirs_;
+};
+
+}  // namespace laconic
