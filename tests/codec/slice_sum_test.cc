@@ -6,14 +6,12 @@
 
 #include "codec/slice_cases.h"
 #include "support/sanitized.h"
+#include "support/wide.h"
 
 namespace laconic::test {
 namespace {
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wpedantic"
-using Exact = __float128;  // 113 bits hold the sums of these tests
-#pragma GCC diagnostic pop
+using Exact = Wide;  // 113 bits hold the sums of these tests
 
 /// An operand's element as the grid sees it, worked out apart from the codec.
 struct Contribution {

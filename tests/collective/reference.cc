@@ -5,10 +5,10 @@
 #include <cmath>
 #include <limits>
 
+#include "support/wide.h"  // exact for sums of f32 and, near enough, of f64
+
 namespace laconic::reference {
 namespace {
-
-__extension__ typedef __float128 Wide;  // 113 bits: exact for sums of f32 and, near enough, of f64
 
 template <typename T>
 Wide half_ulp(T v) {
