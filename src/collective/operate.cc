@@ -5,6 +5,7 @@
 
 #include "collective/extreme.h"
 #include "core/element.h"
+#include "core/one_nan.h"
 
 namespace laconic {
 namespace {
@@ -35,6 +36,12 @@ void each(MutArray a, F f) {
   }
 }
 
+template <class Value>
+Value common(Value v) {
+  if constexpr (std::is_floating_point_v<Value>) return one_nan(v);
+  return v;
+}
+
 template <class Kind>
 void combine(Op op, MutArray a, ConstArray b) {
   using E = typename Kind::Stored;
@@ -44,8 +51,8 @@ void combine(Op op, MutArray a, ConstArray b) {
     std::memcpy(&v, bytes + i * sizeof(E), sizeof(E));
     return Kind::widen(v);
   };
-  if (op == Op::product) return each<Kind>(a, [&](auto v, std::size_t i) { return v * other(i); });
-  each<Kind>(a, [&](auto v, std::size_t i) { return v + other(i); });
+  if (op == Op::product) return each<Kind>(a, [&](auto v, std::size_t i) { return common(v * other(i)); });
+  each<Kind>(a, [&](auto v, std::size_t i) { return common(v + other(i)); });
 }
 
 }  // namespace

@@ -6,7 +6,8 @@
 
 namespace laconic {
 
-/// a[i] = a[i] op b[i]; average as sum. Integers wrap. Minimum and maximum as take_extreme(). Same dtype and count.
+/// a[i] = a[i] op b[i]; average as sum. Integers wrap, and all NaN are the same one. Minimum and maximum as
+/// take_extreme(). Same dtype and count.
 void operate(Op op, MutArray a, ConstArray b);
 
 /// a[i] = a[i] / divisor; floating-point dtypes.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -239,6 +240,26 @@ TEST(FrameworkOfTheResult, ProductsGoStepByStep) {
   EXPECT_TRUE(std::isinf(near.reports[0].result_bound));
   EXPECT_THROW(reduce(reals, Op::product, with(CodecId::slice, Framework::automatic, "1e-3")), Error);
   EXPECT_THROW(reduce(reals, Op::product, with(CodecId::slice, Framework::on_grid, "operand:1e-3")), Error);
+}
+
+// Of their own accord processors differ in the sign of a NaN that was none before, and keep one operand's or the
+// other's.
+template <typename Float, typename Bits>
+void expect_one_nan(Bits expected) {
+  const Float infinity = std::numeric_limits<Float>::infinity();
+  const Float theirs = std::bit_cast<Float>(static_cast<Bits>(~Bits{0} ^ 1));
+  for (const Op op : {Op::sum, Op::product}) {
+    std::vector<Float> a{infinity, theirs, 1, op == Op::sum ? 1 : infinity};
+    const std::vector<Float> b{op == Op::sum ? -infinity : 0, -theirs, theirs, 2};
+    operate(op, view(a), view(b));
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(std::bit_cast<Bits>(a[i]), expected) << i;
+    EXPECT_EQ(a[3], op == Op::sum ? 3 : infinity);
+  }
+}
+
+TEST(Operate, MakesOneNan) {
+  expect_one_nan<float>(std::uint32_t{0x7fc00000});
+  expect_one_nan<double>(std::uint64_t{0x7ff8000000000000});
 }
 
 TEST(FrameworkOfTheResult, RatesPromiseNothingAndSaySo) {

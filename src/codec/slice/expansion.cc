@@ -3,15 +3,10 @@
 #include <cmath>
 #include <limits>
 
+#include "core/one_nan.h"
 #include "core/two_sum.h"
 
 namespace laconic::slice {
-namespace {
-
-/// Which NaN a sum of several gives depends on their order, and on the processor: all become the same one.
-double one_nan(double v) { return std::isnan(v) ? std::numeric_limits<double>::quiet_NaN() : v; }
-
-}  // namespace
 
 void Expansion::add(double v) {
   if (!terms_.empty() && !std::isfinite(terms_.back())) {
