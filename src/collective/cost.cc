@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/common_log2.h"
+
 namespace laconic {
 namespace {
 
@@ -78,7 +80,7 @@ constexpr double bits_per_doubling = 0.75;
 /// formula, so that many ranks cost no time.
 double bits_of_partial_sums(int ranks) {
   const double m = ranks - 1;
-  return bits_per_doubling * ((m + 0.5) * std::log2(m) + (0.919 - m) * std::numbers::log2e) / m;
+  return bits_per_doubling * ((m + 0.5) * common_log2(m) + (0.919 - m) * std::numbers::log2e) / m;
 }
 
 // Of the wire's time or the codec's, whichever is shorter, this much is not hidden behind the other: the first segment

@@ -7,6 +7,7 @@
 
 #include "codec/slice/layout.h"
 #include "codec/slice/slice.h"
+#include "core/common_log2.h"
 #include "core/half.h"
 #include "frame/frame.h"
 
@@ -108,7 +109,7 @@ PointTerms point_terms(DType dtype) { return dtype == DType::f64 ? PointTerms{2,
 /// Terms of the sum at a position where some operand has a lone outlier, as a rule: as many as are added, or as it
 /// takes to say all bits from the grid's to the largest sum's.
 double usual_terms(double at_once, const Grid& grid, int ranks, const Range& range) {
-  const double bits = std::log2(ranks * range.max_abs() / grid.step) + (grid.dtype == DType::f64 ? 53 : 24);
+  const double bits = common_log2(ranks * range.max_abs() / grid.step) + (grid.dtype == DType::f64 ? 53 : 24);
   return std::min(at_once + point_terms(grid.dtype).usual, std::ceil(bits / 53));
 }
 
@@ -126,7 +127,7 @@ bool too_many_outliers(const AllOutliers& all, const Grid& grid, int ranks, cons
   if (std::fma(ranks, fill, -(ranks * fill)) != 0) exceptions += static_cast<double>(all.fills) / values * (1 + 8 * 2);
 
   const auto bytes = static_cast<double>(size_of(grid.dtype));
-  const double noise = (grid.qbits + 1 + std::log2(ranks) / 2) / (8 * bytes);
+  const double noise = (grid.qbits + 1 + common_log2(ranks) / 2) / (8 * bytes);
   return exceptions / bytes > std::min(0.75, (1 - noise) / 0.75);
 }
 
