@@ -1,10 +1,12 @@
 // zfp (P. Lindstrom, "Fixed-rate compressed floating-point arrays", TVCG 2014) in fixed-accuracy and in fixed-rate
 // mode, by pieces: lines where nothing is known of the array, whole rows or slabs where its extents are.
 //
-// zfp knows no NaN and no infinity, and one huge value spoils its neighbours. So before, values that it cannot say are
-// replaced by the one before; and after, in fixed-accuracy mode, the piece is decoded again and every value checked.
-// What was replaced or fails is listed with its exact bits. Where that is more than one in eight, and where zfp's
-// reversible mode (for lossless grids) does not give the same bits back, the piece is coded losslessly by slice.
+// zfp knows no NaN and no infinity, and one huge value spoils its neighbours. Where a block has no value of any size,
+// its scale is infinite, and what it makes of them depends on the processor. So before, values that it cannot say are
+// replaced by the one before, tiny ones by 0; and after, in fixed-accuracy mode, the piece is decoded again and every
+// value checked. What was replaced or fails is listed with its exact bits. Where that is more than one in eight, and
+// where zfp's reversible mode (for lossless grids) does not give the same bits back, the piece is coded losslessly by
+// slice.
 //
 // A piece is u8 mode (0 slice, 1 zfp) and three zeros; with slice then its payload, with zfp: u32 length of a row, u32
 // rows of a slab (0: no such axis), u32 bytes of the zfp stream, the stream, u32 place of each listed value, their
@@ -165,10 +167,15 @@ class ZfpCoder final : public PieceCoder {
  private:
   static std::size_t words_for(const Zfp<T>& zfp) { return zfp.most_bytes() / sizeof(std::uint64_t) + 16; }
 
+  /// Below this, 2^(bits - 2) / |v| overflows.
+  static constexpr T tiny = sizeof(T) == 8 ? T(0x1p-961) : T(0x1p-97);
+
   void replace_what_zfp_cannot_say() {
     T before = 0;
     for (T& v : values_) {
-      if (std::abs(v) <= largest_) {
+      if (std::abs(v) < tiny && !grid_.lossless()) {
+        before = v = 0;
+      } else if (std::abs(v) <= largest_) {
         before = v;
       } else {
         v = before;
