@@ -314,8 +314,7 @@ const TypeInfo& info_of(MPI_Datatype type) {
   if (envelope_of(type).combiner == MPI_COMBINER_NAMED) return nothing;
   void* kept = nullptr;
   int found = 0;
-  PMPI_Type_get_attr(type, keyval, static_cast<void*>(&kept), &found);
-  if (found != 0) return *static_cast<TypeInfo*>(kept);
+  // Before the look, too: an MPI may say where another thread's description is before that thread's writes are seen.
   static std::mutex learning;
   const std::lock_guard lock(learning);
   PMPI_Type_get_attr(type, keyval, static_cast<void*>(&kept), &found);
