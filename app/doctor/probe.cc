@@ -69,6 +69,8 @@ void examine_processor(std::vector<Finding>& out) {
     note(__builtin_cpu_supports("avx512vbmi") != 0, "avx512vbmi");
     note(__builtin_cpu_supports("avx512vbmi2") != 0, "avx512vbmi2");
     note(__builtin_cpu_supports("gfni") != 0, "gfni");
+#elif defined(__aarch64__)
+    text = "neon";  // every one has it
 #endif
     return text.empty() ? std::string("no SIMD features that Laconic has kernels for by name") : text;
   };
