@@ -5,8 +5,9 @@
 #include <exception>
 #include <mutex>
 #include <system_error>
-#include <thread>
 #include <vector>
+
+#include "core/thread.h"
 
 namespace laconic {
 
@@ -32,11 +33,11 @@ void parallel_ranges(std::size_t n, std::size_t parts, F f) {
     }
   };
   {
-    std::vector<std::jthread> threads;
+    std::vector<Thread> threads;
     threads.reserve(parts - 1);
     for (std::size_t part = 1; part < parts; ++part) {
       try {
-        threads.emplace_back(one, part);
+        threads.emplace_back([&one, part] { one(part); });
       } catch (const std::system_error&) {
         one(part);
       }

@@ -19,7 +19,7 @@ Worker::~Worker() {
 
 bool Worker::begin() {
   try {
-    thread_ = std::thread([this] { run(); });
+    thread_.start([this] { run(); });
     return true;
   } catch (const std::system_error& e) {
     if (!std::exchange(warned_, true))

@@ -5,7 +5,8 @@
 #include <deque>
 #include <functional>
 #include <mutex>
-#include <thread>
+
+#include "core/thread.h"
 
 namespace laconic {
 
@@ -32,7 +33,7 @@ class Worker {
   std::condition_variable changed_;
   std::deque<std::function<void()>> jobs_;
   bool closing_ = false, busy_ = false, warned_ = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace laconic

@@ -1,0 +1,58 @@
+#include "core/thread.h"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <csignal>
+
+#include "core/parallel.h"
+#include "core/worker.h"
+
+namespace laconic {
+namespace {
+
+bool is_blocked(int signal) {
+  sigset_t mask;
+  pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+  return sigismember(&mask, signal) == 1;
+}
+
+TEST(Thread, LeavesSignalsToTheProgramsThreads) {
+  bool one = false, fault = true, part = false;
+  {
+    Worker worker;
+    worker.submit([&] {
+      one = is_blocked(SIGUSR1) && is_blocked(SIGALRM) && is_blocked(SIGPROF) && is_blocked(SIGTERM);
+      fault = is_blocked(SIGSEGV);
+    });
+  }
+  EXPECT_TRUE(one);
+  EXPECT_FALSE(fault) << "a program's handler for pages that it watches is not asked";
+  parallel_ranges(2, 2, [&](std::size_t which, std::size_t, std::size_t) {
+    if (which == 1) part = is_blocked(SIGUSR1);
+  });
+  EXPECT_TRUE(part);
+  EXPECT_FALSE(is_blocked(SIGUSR1)) << "the caller's own are as they were";
+}
+
+TEST(Thread, HasStackEnoughWhereTheProgramsLimitIsSmall) {
+  pthread_attr_t before, small;
+  ASSERT_EQ(pthread_getattr_default_np(&before), 0);
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, 128 << 10);  // what glibc makes of ulimit -s 128
+  ASSERT_EQ(pthread_setattr_default_np(&small), 0);
+  std::size_t stack = 0;
+  Thread([&] {
+    pthread_attr_t own;
+    pthread_getattr_np(pthread_self(), &own);
+    pthread_attr_getstacksize(&own, &stack);
+    pthread_attr_destroy(&own);
+  }).join();
+  pthread_setattr_default_np(&before);
+  pthread_attr_destroy(&small);
+  pthread_attr_destroy(&before);
+  EXPECT_GE(stack, std::size_t{1} << 20);
+}
+
+}  // namespace
+}  // namespace laconic
