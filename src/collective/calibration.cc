@@ -11,6 +11,7 @@
 #include <exception>
 #include <functional>
 #include <limits>
+#include <locale>
 #include <span>
 #include <sstream>
 #include <string>
@@ -208,9 +209,7 @@ Place place_of(Transport& t) {
   const auto hosts = allgather_value(t, mine);
   const auto same = [&](const Host& h) { return std::strcmp(h.name, mine.name) == 0; };
   const Host& next = hosts[static_cast<std::size_t>((t.rank() + 1) % t.size())];
-  std::ostringstream from;
-  from << mine.name << ", " << std::ranges::count_if(hosts, same) << " ranks";
-  return {from.str(), next.name};
+  return {std::string(mine.name) + ", " + std::to_string(std::ranges::count_if(hosts, same)) + " ranks", next.name};
 }
 
 /// `measure` is called by all ranks or by none.
@@ -253,6 +252,7 @@ T agree_on_worst(const std::string& what, Transport& transport, const std::strin
 Link calibrate_link(Transport& transport, Memory& memory, const std::string& folder) {
   const Place place = place_of(transport);
   std::ostringstream what;
+  what.imbue(std::locale::classic());
   what << "link | " << transport.description() << " | " << place.from << " of " << transport.size() << " > " << place.to
        << (memory.on_host() ? "" : " | GPU");
   return agree_on_worst<Link>(what.str(), transport, folder, [&] { return measure_link(transport, memory); });
@@ -260,6 +260,7 @@ Link calibrate_link(Transport& transport, Memory& memory, const std::string& fol
 
 CodecSpeed calibrate_codec(CodecKind kind, Transport& transport, Memory& memory, const std::string& folder) {
   std::ostringstream what;
+  what.imbue(std::locale::classic());
   what << "codec " << name_of(kind) << " | " << place_of(transport).from << " | " << name_of(config().simd)
        << (memory.on_host() ? "" : " | GPU");
   const Probe probe = probe_of(kind);

@@ -27,8 +27,12 @@ fs::path users_folder() {
     const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing in Laconic changes the environment
     return value == nullptr ? "" : value;
   };
-  if (const std::string cache = variable("XDG_CACHE_HOME"); !cache.empty()) return fs::path(cache) / "laconic";
-  if (const std::string home = variable("HOME"); !home.empty()) return fs::path(home) / ".cache" / "laconic";
+  // A relative one is to be ignored, says the specification.
+  if (const fs::path cache = variable("XDG_CACHE_HOME"); cache.is_absolute()) return cache / "laconic";
+  // What a user who has no home has here is not to be made: /nonexistent.
+  std::error_code error;
+  const fs::path home = variable("HOME");
+  if (home.is_absolute() && fs::is_directory(home, error)) return home / ".cache" / "laconic";
   return {};
 }
 
@@ -38,6 +42,7 @@ std::string title_of(const std::string& what) {
 
 fs::path file_for(const fs::path& folder, const std::string& title) {
   std::ostringstream name;
+  name.imbue(std::locale::classic());  // a program's may put points between the digits
   name << "costs-" << std::hex << digest({title.begin(), title.end()});
   return folder / name.str();
 }
@@ -72,6 +77,7 @@ void CostCache::write_numbers(const std::string& what, std::span<const double> n
   std::error_code error;
   fs::create_directories(folder_, error);
   std::ostringstream name;
+  name.imbue(std::locale::classic());
   name << file.string() << '.' << ::getpid() << '.' << std::this_thread::get_id() << ".part";
   const fs::path temporary = name.str();
   std::ofstream out(temporary);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <locale>
 #include <numeric>
 #include <sstream>
 
@@ -40,11 +41,13 @@ void log_choice(const Workload& w, const Estimates& e, bool plainly) {
   if (!log_enabled(LogLevel::debug)) return;
   const auto both = [](double model, double measured) {
     std::ostringstream text;
+    text.imbue(std::locale::classic());
     text << model * 1e3 << " ms by the model";
     if (measured > 0) text << ", " << measured * 1e3 << " ms measured";
     return text.str();
   };
   std::ostringstream text;
+  text.imbue(std::locale::classic());  // a log is the same whatever the program's is
   text << name_of(w.collective) << " of " << w.bytes << " bytes, of which " << e.fraction
        << " would travel: " << (plainly ? "plain" : "compressed") << " (plain " << both(e.plain_model, e.plain_measured)
        << "; compressed " << both(e.compressed_model, e.compressed_measured) << ')';

@@ -6,10 +6,12 @@
 #include <array>
 #include <bit>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <locale>
 
 #include "collective/calibration.h"
 #include "collective/fields.h"
@@ -469,6 +471,39 @@ TEST_F(CalibrationCache, IsReadAgain) {
   }
   const auto costs = calibrate_on_all(folder.string());
   for (const Costs& c : costs) EXPECT_EQ(numbers(c), (Numbers{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
+}
+
+/// Numbers as German programs write them: 1.234,5.
+class German : public std::numpunct<char> {
+  [[nodiscard]] char do_decimal_point() const override { return ','; }
+  [[nodiscard]] char do_thousands_sep() const override { return '.'; }
+  [[nodiscard]] std::string do_grouping() const override { return "\3"; }
+};
+
+TEST_F(CalibrationCache, IsTheSameInEveryLocaleOfTheProgram) {
+  calibrate_on_all(folder.string());
+  const std::locale before = std::locale::global(std::locale(std::locale::classic(), new German));
+  calibrate_on_all(folder.string());
+  std::locale::global(before);
+  EXPECT_EQ(files(), 2) << "the names of the files are others";
+}
+
+TEST_F(CalibrationCache, MakesNoHomeForAUserWhoHasNone) {
+  const auto before = [](const char* name) -> std::string {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+  };
+  const std::string home = before("HOME"), cache = before("XDG_CACHE_HOME");
+  setenv("HOME", (folder / "nobody").c_str(), 1);
+  setenv("XDG_CACHE_HOME", "relative", 1);  // which the specification wants ignored
+  calibrate_on_all("");
+  EXPECT_FALSE(std::filesystem::exists(folder));
+  EXPECT_FALSE(std::filesystem::exists("relative"));
+  std::filesystem::create_directories(folder / "nobody");
+  calibrate_on_all("");
+  EXPECT_TRUE(std::filesystem::exists(folder / "nobody" / ".cache" / "laconic"));
+  home.empty() ? unsetenv("HOME") : setenv("HOME", home.c_str(), 1);
+  cache.empty() ? unsetenv("XDG_CACHE_HOME") : setenv("XDG_CACHE_HOME", cache.c_str(), 1);
 }
 
 TEST_F(CalibrationCache, WhatIsOldOrOfAnotherDayToComeIsMeasuredAgain) {
