@@ -46,14 +46,15 @@ void* function_of(const char* library, const char* name) {
 extern "C" {
 
 #if defined(LACONIC_UNSEEN_ISAL)
-LACONIC_UNSEEN_CALL(LACONIC_UNSEEN_ISAL, unsigned, crc32_iscsi, (unsigned char* p, int n, unsigned crc), (p, n, crc))
+LACONIC_UNSEEN_CALL(LACONIC_UNSEEN_ISAL, unsigned, crc32_iscsi, (unsigned char* buffer, int n, unsigned crc),
+                    (buffer, n, crc))
 
 /// Every message needs this one: it comes before the program can run out of files to open.
 __attribute__((constructor)) void begin_with_checksums() {
   unsigned char none = 0;
   try {
     crc32_iscsi(&none, 0, 0);
-  } catch (const laconic::Error&) {  // who needs it will hear of it
+  } catch (const laconic::Error&) {  // NOLINT(bugprone-empty-catch): who needs it will hear of it
   }
 }
 #endif
@@ -95,8 +96,8 @@ LACONIC_UNSEEN_CALL(LACONIC_UNSEEN_ZFP, void, zfp_field_free, (zfp_field * field
 LACONIC_UNSEEN_CALL(LACONIC_UNSEEN_ZFP, zfp_stream*, zfp_stream_open, (bitstream * stream), (stream))
 LACONIC_UNSEEN_CALL(LACONIC_UNSEEN_ZFP, void, zfp_stream_close, (zfp_stream * stream), (stream))
 LACONIC_UNSEEN_CALL(LACONIC_UNSEEN_ZFP, void, zfp_stream_rewind, (zfp_stream * stream), (stream))
-LACONIC_UNSEEN_CALL(LACONIC_UNSEEN_ZFP, void, zfp_stream_set_bit_stream, (zfp_stream * stream, bitstream* bits),
-                    (stream, bits))
+LACONIC_UNSEEN_CALL(LACONIC_UNSEEN_ZFP, void, zfp_stream_set_bit_stream, (zfp_stream * stream, bitstream* bs),
+                    (stream, bs))
 LACONIC_UNSEEN_CALL(LACONIC_UNSEEN_ZFP, size_t, zfp_stream_maximum_size,
                     (const zfp_stream* stream, const zfp_field* field), (stream, field))
 LACONIC_UNSEEN_CALL(LACONIC_UNSEEN_ZFP, void, zfp_stream_set_reversible, (zfp_stream * stream), (stream))
