@@ -1,5 +1,5 @@
-// How a thread's floating-point operations round, what becomes of subnormals, and whether an exception is a signal: what
-// a program may have chosen for itself (-ffast-math, -ffpe-trap, fesetround()), and Laconic must not compute by.
+// How a thread's floating-point operations round, what becomes of subnormals, and whether an exception is a signal:
+// what a program may have chosen for itself (-ffast-math, -ffpe-trap, fesetround()), and Laconic must not compute by.
 #pragma once
 
 #include <cstdint>
