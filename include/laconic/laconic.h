@@ -206,7 +206,7 @@ int laconic_reduce(const void* sendbuf, void* recvbuf, size_t count, laconic_dty
                    laconic_comm* comm, const laconic_options* options);
 
 /* Rank r gets the sum (average, min, max, product) over ranks 0 .. r, or with exscan over ranks 0 .. r - 1, within the
- * bound; exscan does not write to rank 0's recvbuf. */
+ * bound; exscan does not write to rank 0's recvbuf, which may be NULL there if it is not the operand. */
 int laconic_scan(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,
                  laconic_comm* comm, const laconic_options* options);
 int laconic_exscan(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,

@@ -73,14 +73,24 @@ inline void require_count(const char* name, std::size_t count, DType dtype, int 
   constexpr int no_matter = 29;  // bits that leave 31 for the ranks and 3 for the bytes of an element
   if (count >> no_matter != 0) require_long_count(name, count, dtype, ranks);
 }
-/// The same of the array that parts lie in.
+/// The same of the array that parts lie in, whose counts there must be.
 void require_counts(const char* counts, const char* displs, const Parts& parts, DType dtype);
+
+/// Throws unless the numbers are those of a dtype and of an operation: here they are still the caller's.
+void require_dtype(laconic_dtype dtype);
+void require_op(laconic_op op);
+template <typename Arguments>
+void require_known(const Arguments& call) {
+  require_dtype(call.dtype);
+  if constexpr (requires { call.op; }) require_op(call.op);
+}
 
 /// Makes the call. Where its counts cannot be, nothing is computed from them: the others hear of it and fail too.
 template <typename Arguments>
 const Report& make(const Arguments& call, Communicator& on, const Options& options) {
   try {
-    call.require_counts(on.size());
+    require_known(call);
+    call.require_counts(on);
   } catch (const Error& e) {
     refuse(shape_of(call), all_know_sizes<Arguments>, on, options, e);
   }

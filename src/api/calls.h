@@ -13,7 +13,7 @@ struct Allreduce {
   size_t count;
   laconic_dtype dtype;
   laconic_op op;
-  void require_counts(int /*ranks*/) const { require_count("count", count, as_dtype(dtype)); }
+  void require_counts(const Communicator& /*on*/) const { require_count("count", count, as_dtype(dtype)); }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -25,7 +25,7 @@ struct Reduce {
   laconic_dtype dtype;
   laconic_op op;
   int root;
-  void require_counts(int /*ranks*/) const { require_count("count", count, as_dtype(dtype)); }
+  void require_counts(const Communicator& /*on*/) const { require_count("count", count, as_dtype(dtype)); }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -38,7 +38,7 @@ struct Prefix {
   size_t count;
   laconic_dtype dtype;
   laconic_op op;
-  void require_counts(int /*ranks*/) const { require_count("count", count, as_dtype(dtype)); }
+  void require_counts(const Communicator& /*on*/) const { require_count("count", count, as_dtype(dtype)); }
   const Report& run(Communicator& on, const Options& options) const;
 };
 using Scan = Prefix<Collective::scan>;
@@ -51,7 +51,7 @@ struct ReduceScatter {
   Numbers counts;
   laconic_dtype dtype;
   laconic_op op;
-  void require_counts(int /*ranks*/) const {
+  void require_counts(const Communicator& /*on*/) const {
     api::require_counts("recvcounts", "", {.counts = counts.get()}, as_dtype(dtype));
   }
   const Report& run(Communicator& on, const Options& options) const;
@@ -64,7 +64,9 @@ struct ReduceScatterBlock {
   size_t recvcount;
   laconic_dtype dtype;
   laconic_op op;
-  void require_counts(int ranks) const { require_count("recvcount", recvcount, as_dtype(dtype), ranks); }
+  void require_counts(const Communicator& on) const {
+    require_count("recvcount", recvcount, as_dtype(dtype), on.size());
+  }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -74,7 +76,7 @@ struct Bcast {
   size_t count;
   laconic_dtype dtype;
   int root;
-  void require_counts(int /*ranks*/) const { require_count("count", count, as_dtype(dtype)); }
+  void require_counts(const Communicator& /*on*/) const { require_count("count", count, as_dtype(dtype)); }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -85,7 +87,7 @@ struct Scatter {
   size_t count;
   laconic_dtype dtype;
   int root;
-  void require_counts(int ranks) const { require_count("count", count, as_dtype(dtype), ranks); }
+  void require_counts(const Communicator& on) const { require_count("count", count, as_dtype(dtype), on.size()); }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -97,10 +99,11 @@ struct Scatterv {
   size_t recvcount;
   laconic_dtype dtype;
   int root;
-  void require_counts(int /*ranks*/) const {
-    api::require_counts("sendcounts", "displs", shares.parts(), as_dtype(dtype));
-    if (recvbuf != LACONIC_IN_PLACE) require_count("recvcount", recvcount, as_dtype(dtype));
+  void require_counts(const Communicator& on) const {
+    if (on.rank() == root) api::require_counts("sendcounts", "displs", shares.parts(), as_dtype(dtype));
+    if (!in_place(on)) require_count("recvcount", recvcount, as_dtype(dtype));
   }
+  [[nodiscard]] bool in_place(const Communicator& on) const { return recvbuf == LACONIC_IN_PLACE && on.rank() == root; }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -111,7 +114,7 @@ struct Gather {
   void* recvbuf;
   laconic_dtype dtype;
   int root;
-  void require_counts(int ranks) const { require_count("count", count, as_dtype(dtype), ranks); }
+  void require_counts(const Communicator& on) const { require_count("count", count, as_dtype(dtype), on.size()); }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -123,10 +126,11 @@ struct Gatherv {
   Placed parts;  ///< of the root
   laconic_dtype dtype;
   int root;
-  void require_counts(int /*ranks*/) const {
-    api::require_counts("recvcounts", "displs", parts.parts(), as_dtype(dtype));
-    if (sendbuf != LACONIC_IN_PLACE) require_count("sendcount", sendcount, as_dtype(dtype));
+  void require_counts(const Communicator& on) const {
+    if (on.rank() == root) api::require_counts("recvcounts", "displs", parts.parts(), as_dtype(dtype));
+    if (!in_place(on)) require_count("sendcount", sendcount, as_dtype(dtype));
   }
+  [[nodiscard]] bool in_place(const Communicator& on) const { return sendbuf == LACONIC_IN_PLACE && on.rank() == root; }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -136,7 +140,7 @@ struct Allgather {
   size_t count;
   void* recvbuf;
   laconic_dtype dtype;
-  void require_counts(int ranks) const { require_count("count", count, as_dtype(dtype), ranks); }
+  void require_counts(const Communicator& on) const { require_count("count", count, as_dtype(dtype), on.size()); }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -146,7 +150,7 @@ struct Allgatherv {
   void* recvbuf;
   Placed parts;
   laconic_dtype dtype;
-  void require_counts(int /*ranks*/) const {
+  void require_counts(const Communicator& /*on*/) const {
     api::require_counts("recvcounts", "displs", parts.parts(), as_dtype(dtype));
   }
   const Report& run(Communicator& on, const Options& options) const;
@@ -158,7 +162,7 @@ struct Alltoall {
   void* recvbuf;
   size_t count;
   laconic_dtype dtype;
-  void require_counts(int ranks) const { require_count("count", count, as_dtype(dtype), ranks); }
+  void require_counts(const Communicator& on) const { require_count("count", count, as_dtype(dtype), on.size()); }
   const Report& run(Communicator& on, const Options& options) const;
 };
 
@@ -169,10 +173,11 @@ struct Alltoallv {
   void* recvbuf;
   Placed in;
   laconic_dtype dtype;
-  void require_counts(int /*ranks*/) const {
-    api::require_counts("sendcounts", "sdispls", out.parts(), as_dtype(dtype));
+  void require_counts(const Communicator& /*on*/) const {
+    if (!sends_as_it_receives()) api::require_counts("sendcounts", "sdispls", out.parts(), as_dtype(dtype));
     api::require_counts("recvcounts", "rdispls", in.parts(), as_dtype(dtype));
   }
+  [[nodiscard]] bool sends_as_it_receives() const { return sendbuf == LACONIC_IN_PLACE && out.counts.get().empty(); }
   const Report& run(Communicator& on, const Options& options) const;
 };
 

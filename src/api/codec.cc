@@ -15,12 +15,6 @@ void require(bool holds, const std::string& text) {
   if (!holds) throw Error(Code::invalid_argument, text);
 }
 
-DType dtype_from(laconic_dtype dtype) {
-  const DType d = as_dtype(dtype);
-  require(is_valid(d), "dtype " + std::to_string(static_cast<int>(dtype)) + " is none that Laconic knows");
-  return d;
-}
-
 frame::Bytes stream_from(const void* stream, std::size_t size) {
   require(buffer(stream) != nullptr || size == 0, "stream is null or in place");
   return {static_cast<const std::uint8_t*>(stream), size};
@@ -30,7 +24,8 @@ frame::Bytes stream_from(const void* stream, std::size_t size) {
 template <typename Array, typename Data>
 Array array_from(Data* data, std::size_t count, laconic_dtype dtype) {
   require(buffer(data) != nullptr || count == 0, "data is null or in place");
-  const Array x{data, count, dtype_from(dtype)};
+  require_dtype(dtype);
+  const Array x{data, count, as_dtype(dtype)};
   require_count("count", count, x.dtype);
   return x;
 }

@@ -1,16 +1,21 @@
 // laconic_send, laconic_recv, laconic_sendrecv.
+#include <initializer_list>
+#include <optional>
+
 #include "api/arguments.h"
 #include "collective/p2p.h"
 
 namespace laconic::api {
 namespace {
 
-/// The options of a call that sends. Where they cannot be understood, the receiver hears of it and fails too.
-Options options_of_send(const laconic_options* given, int to, int tag, Communicator& comm) {
+/// Over what `o` has; what is wrong with them or the dtypes is told to the other rank by the call itself.
+std::optional<Error> read(const laconic_options* given, std::initializer_list<laconic_dtype> dtypes, Options& o) {
   try {
-    return options_from(given, comm.defaults());
+    for (const laconic_dtype dtype : dtypes) require_dtype(dtype);
+    read_options(given, o);
+    return {};
   } catch (const Error& e) {
-    refuse_send(to, tag, comm, e);
+    return e;
   }
 }
 
@@ -26,8 +31,9 @@ int laconic_send(const void* buf, size_t count, laconic_dtype dtype, int dest, i
                  const laconic_options* options) {
   return api::guarded([&] {
     lac::Communicator& c = api::required(comm);
-    const lac::Options o = api::options_of_send(options, dest, tag, c);
-    lac::send({api::buffer(buf), count, api::as_dtype(dtype)}, dest, tag, c, o);
+    lac::Options o = c.defaults();
+    const auto wrong = api::read(options, {dtype}, o);
+    lac::send({api::buffer(buf), count, api::as_dtype(dtype)}, dest, tag, c, o, wrong);
   });
 }
 
@@ -35,8 +41,9 @@ int laconic_recv(void* buf, size_t count, laconic_dtype dtype, int source, int t
                  laconic_comm* comm, const laconic_options* options) {
   return api::guarded([&] {
     lac::Communicator& c = api::required(comm);
-    const lac::Options o = api::options_from(options, c.defaults());
-    const auto got = lac::recv({api::buffer(buf), count, api::as_dtype(dtype)}, source, tag, c, o);
+    lac::Options o = c.defaults();
+    const auto wrong = api::read(options, {dtype}, o);
+    const auto got = lac::recv({api::buffer(buf), count, api::as_dtype(dtype)}, source, tag, c, o, wrong);
     if (received != nullptr) *received = got.count;
   });
 }
@@ -46,9 +53,11 @@ int laconic_sendrecv(const void* sendbuf, size_t sendcount, laconic_dtype sendty
                      laconic_comm* comm, const laconic_options* options) {
   return api::guarded([&] {
     lac::Communicator& c = api::required(comm);
-    const lac::Options o = api::options_of_send(options, dest, sendtag, c);
-    const auto got = lac::sendrecv({api::buffer(sendbuf), sendcount, api::as_dtype(sendtype)}, dest, sendtag,
-                                   {api::buffer(recvbuf), recvcount, api::as_dtype(recvtype)}, source, recvtag, c, o);
+    lac::Options o = c.defaults();
+    const auto wrong = api::read(options, {sendtype, recvtype}, o);
+    const lac::ConstArray send{api::buffer(sendbuf), sendcount, api::as_dtype(sendtype)};
+    const lac::MutArray room{api::buffer(recvbuf), recvcount, api::as_dtype(recvtype)};
+    const auto got = lac::sendrecv(send, dest, sendtag, room, source, recvtag, c, o, wrong);
     if (received != nullptr) *received = got.count;
   });
 }

@@ -23,10 +23,10 @@ const Report& Scatter::run(Communicator& on, const Options& options) const {
 }
 
 const Report& Scatterv::run(Communicator& on, const Options& options) const {
-  const bool in_place = recvbuf == LACONIC_IN_PLACE;
   const ConstArray send{buffer(sendbuf), shares.extent(), as_dtype(dtype)};
   void* const part = shares.part_of(const_cast<void*>(send.data), send.dtype, on);
-  const MutArray recv{in_place ? part : recvbuf, in_place ? shares.counts.own(on) : recvcount, send.dtype};
+  const MutArray recv = in_place(on) ? MutArray{part, shares.counts.own(on), send.dtype}
+                                     : MutArray{buffer(recvbuf), recvcount, send.dtype};
   return laconic::scatter(send, shares.parts(), recv, root, on, options);
 }
 
@@ -39,10 +39,10 @@ const Report& Gather::run(Communicator& on, const Options& options) const {
 }
 
 const Report& Gatherv::run(Communicator& on, const Options& options) const {
-  const bool in_place = sendbuf == LACONIC_IN_PLACE;
   const MutArray recv{buffer(recvbuf), parts.extent(), as_dtype(dtype)};
   const void* const part = parts.part_of(recv.data, recv.dtype, on);
-  const ConstArray send{in_place ? part : sendbuf, in_place ? parts.counts.own(on) : sendcount, recv.dtype};
+  const ConstArray send = in_place(on) ? ConstArray{part, parts.counts.own(on), recv.dtype}
+                                       : ConstArray{buffer(sendbuf), sendcount, recv.dtype};
   return laconic::gather(send, recv, parts.parts(), root, on, options);
 }
 
@@ -53,9 +53,6 @@ const Report& Allgather::run(Communicator& on, const Options& options) const {
 }
 
 const Report& Allgatherv::run(Communicator& on, const Options& options) const {
-  if (parts.counts.get().empty()) {
-    refuse(shape_of(*this), false, on, options, Error(Code::invalid_argument, "recvcounts is null"));
-  }
   const MutArray recv{buffer(recvbuf), parts.extent(), as_dtype(dtype)};
   const void* const part = parts.part_of(recv.data, recv.dtype, on);
   const ConstArray send{in_place_or(sendbuf, part), parts.counts.own(on), recv.dtype};
@@ -68,7 +65,7 @@ const Report& Alltoall::run(Communicator& on, const Options& options) const {
 }
 
 const Report& Alltoallv::run(Communicator& on, const Options& options) const {
-  const Placed& from = sendbuf == LACONIC_IN_PLACE && out.counts.get().empty() ? in : out;
+  const Placed& from = sends_as_it_receives() ? in : out;
   const MutArray recv{buffer(recvbuf), in.extent(), as_dtype(dtype)};
   return laconic::alltoallv({in_place_or(sendbuf, recv.data), from.extent(), recv.dtype}, from.parts(), recv,
                             in.parts(), on, options);

@@ -18,9 +18,11 @@ const Report& Reduce::run(Communicator& on, const Options& options) const {
   return laconic::reduce(send, recv, as_op(op), root, on, options);
 }
 
+// Exscan writes nothing on rank 0, which therefore needs no array to write to. (As if in place: it is left alone.)
 template <Collective which>
 const Report& Prefix<which>::run(Communicator& on, const Options& options) const {
-  const MutArray recv{buffer(recvbuf), count, as_dtype(dtype)};
+  const bool to_nowhere = which == Collective::exscan && on.rank() == 0 && recvbuf == nullptr;
+  const MutArray recv{to_nowhere ? const_cast<void*>(buffer(sendbuf)) : buffer(recvbuf), count, as_dtype(dtype)};
   const ConstArray send{in_place_or(sendbuf, recv.data), count, recv.dtype};
   return which == Collective::scan ? laconic::scan(send, recv, as_op(op), on, options)
                                    : laconic::exscan(send, recv, as_op(op), on, options);

@@ -82,7 +82,7 @@ void Call::check_arrays(ConstArray send, MutArray recv, const void* in_place) {
       throw Error(Code::invalid_argument, "send is " + std::string(name_of(send.dtype)) + ", recv is " +
                                               std::string(name_of(recv.dtype)) + "; both must have the same dtype");
     }
-    require_buffer("send", send, comm_.memory());
+    require_buffer(proposal_.collective == Collective::bcast ? "buf" : "send", send, comm_.memory());
     require_buffer("recv", recv, comm_.memory());
     if (send.data != in_place && overlap(send, recv)) {
       throw Error(Code::invalid_argument, "send and recv overlap without being in place");

@@ -52,7 +52,10 @@ struct Posted {
 /// One call: what it posts, what it takes, and the first thing that went wrong, which is thrown at the end.
 class Mail {
  public:
-  Mail(Collective kind, Communicator& comm, const Options& options) : comm_(comm), call_(kind, comm, options) {}
+  Mail(Collective kind, Communicator& comm, const Options& options, const std::optional<Error>& refused)
+      : comm_(comm), call_(kind, comm, options) {
+    call_.proposal().refused = refused;
+  }
 
   [[nodiscard]] Call& call() { return call_; }
 
@@ -317,24 +320,18 @@ Report Mail::finish() {
 
 }  // namespace
 
-Report send(ConstArray x, int to, int tag, Communicator& comm, const Options& options) {
-  Mail mail(Collective::send, comm, options);
+Report send(ConstArray x, int to, int tag, Communicator& comm, const Options& options,
+            const std::optional<Error>& refused) {
+  Mail mail(Collective::send, comm, options, refused);
   mail.require_peer("to", to, tag, true);
   mail.call().check_arrays(x, {nullptr, 0, x.dtype}, nullptr);
   mail.exchange([&] { mail.put(x, to, tag); });
   return mail.finish();
 }
 
-void refuse_send(int to, int tag, Communicator& comm, const Error& why) {
-  Mail mail(Collective::send, comm, {});
-  mail.require_peer("to", to, tag, false);
-  mail.call().check([&] { throw why; });
-  mail.exchange([&] { mail.put({}, to, tag); });
-  throw why;
-}
-
-Received recv(MutArray room, int from, int tag, Communicator& comm, const Options& options) {
-  Mail mail(Collective::recv, comm, options);
+Received recv(MutArray room, int from, int tag, Communicator& comm, const Options& options,
+              const std::optional<Error>& refused) {
+  Mail mail(Collective::recv, comm, options, refused);
   mail.require_peer("from", from, tag, true);
   mail.call().check_arrays({nullptr, 0, room.dtype}, room, nullptr);
   Received received;
@@ -344,8 +341,8 @@ Received recv(MutArray room, int from, int tag, Communicator& comm, const Option
 }
 
 Received sendrecv(ConstArray x, int to, int send_tag, MutArray room, int from, int recv_tag, Communicator& comm,
-                  const Options& options) {
-  Mail mail(Collective::sendrecv, comm, options);
+                  const Options& options, const std::optional<Error>& refused) {
+  Mail mail(Collective::sendrecv, comm, options, refused);
   mail.require_peer("to", to, send_tag, false);
   mail.require_peer("from", from, recv_tag, false);
   mail.call().check_arrays({nullptr, 0, room.dtype}, room, nullptr);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 #include "collective/communicator.h"
 #include "core/array.h"
@@ -16,10 +17,10 @@ inline constexpr int largest_tag = 32000;
 /// opens what it sends and tells the achieved error; the exact elements follow, and the receiver compares with them.
 /// Returns when x may be changed. A relative bound is relative to x's own range. Options::confirm means nothing here:
 /// what goes wrong on the receiver is known there only. Wrong arguments are an error on both.
-Report send(ConstArray x, int to, int tag, Communicator& comm, const Options& options);
-
-/// For a rank that cannot even begin to send: the receiver fails too. Throws.
-[[noreturn]] void refuse_send(int to, int tag, Communicator& comm, const Error& why);
+/// `refused`, here and below: why this rank cannot take part. It is thrown when the other rank has been told instead of
+/// being sent something, and what it sends has been taken.
+Report send(ConstArray x, int to, int tag, Communicator& comm, const Options& options,
+            const std::optional<Error>& refused = {});
 
 struct Received {
   std::size_t count = 0;  ///< elements that came
@@ -31,11 +32,12 @@ struct Received {
 /// bound is Error(internal) here. Another dtype is Error(mismatch), more elements than there is room for
 /// Error(too_small), each with both values; a damaged message is Error(corrupt). The whole message has been taken then,
 /// so the next one can be received.
-Received recv(MutArray room, int from, int tag, Communicator& comm, const Options& options);
+Received recv(MutArray room, int from, int tag, Communicator& comm, const Options& options,
+              const std::optional<Error>& refused = {});
 
 /// Both at the same time: no order of ranks can block. to and from may be the same rank, this one too. x and room must
 /// not overlap.
 Received sendrecv(ConstArray x, int to, int send_tag, MutArray room, int from, int recv_tag, Communicator& comm,
-                  const Options& options);
+                  const Options& options, const std::optional<Error>& refused = {});
 
 }  // namespace laconic

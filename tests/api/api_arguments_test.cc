@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <laconic/laconic_mpi.h>
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <laconic/laconic.hpp>
@@ -162,6 +163,69 @@ TEST_F(ApiArguments, WhatIsWrongIsSaidAtOnceInModePlain) {
   expect_works();
 }
 
+// By the names and with the values that the caller has given.
+TEST_F(ApiArguments, TextsNameTheArgumentAndItsValue) {
+  const std::vector<std::size_t> counts(n, 100);
+  const std::size_t* c = counts.data();
+  const int me = comm.rank();
+  for (const int number : {-1, 0, 9, 255, 0x4c00040a}) {  // the last one is a handle of MPICH's
+    const auto none = static_cast<laconic_dtype>(number);
+    const std::string words = "dtype " + std::to_string(number) + " is none";
+    expect_refused(laconic_allreduce(s, r, 100, none, sum, raw, nullptr), words);
+    expect_refused(laconic_gatherv(s, 100, r, c, nullptr, none, 0, raw, nullptr), words);
+    expect_refused(laconic_sendrecv(s, 1, none, me, 1, r, 1, f32, me, 1, nullptr, raw, nullptr), words);
+  }
+  EXPECT_EQ(laconic_scan(s, r, 100, f32, static_cast<laconic_op>(0x58000003), raw, nullptr), LACONIC_UNSUPPORTED);
+  EXPECT_NE(std::string(laconic_last_error()).find("op 1476395011: want"), std::string::npos) << laconic_last_error();
+  expect_refused(laconic_bcast(nullptr, 100, f32, 0, raw, nullptr), "buf is null");
+  expect_refused(laconic_reduce_scatter(s, r, nullptr, f32, sum, raw, nullptr), "recvcounts is null");
+  expect_refused(laconic_allgatherv(s, r, nullptr, nullptr, f32, raw, nullptr), "recvcounts is null");
+  expect_refused(laconic_gatherv(s, 100, r, nullptr, nullptr, f32, 0, raw, nullptr), "rank 0: recvcounts is null");
+  expect_refused(laconic_scatterv(s, nullptr, nullptr, r, 100, f32, 0, raw, nullptr), "rank 0: sendcounts is null");
+  expect_refused(laconic_alltoallv(s, nullptr, nullptr, r, c, nullptr, f32, raw, nullptr), "sendcounts is null");
+  expect_refused(laconic_alltoallv(s, c, nullptr, r, nullptr, nullptr, f32, raw, nullptr), "recvcounts is null");
+  expect_works();
+}
+
+// Else the next call that receives would get what had been sent to this one.
+TEST_F(ApiArguments, AMessageToACallThatIsRefusedIsTaken) {
+  if (n == 1) return;
+  const int to = (comm.rank() + 1) % comm.size(), from = (comm.rank() + comm.size() - 1) % comm.size();
+  laconic_options misspelled = LACONIC_OPTIONS_INIT;
+  misspelled.bound = "1e-3real";
+  const auto pass_on = [&](float value, const laconic_options* options) {
+    x.assign(room, value);
+    return laconic_sendrecv(s, 10, f32, to, 1, r, 10, f32, from, 1, nullptr, raw, options);
+  };
+  const int refused = pass_on(1, comm.rank() == 0 ? &misspelled : nullptr);
+  EXPECT_EQ(refused != LACONIC_OK, comm.rank() == 0 || from == 0) << laconic_last_error();
+  ASSERT_EQ(pass_on(2, nullptr), LACONIC_OK) << laconic_last_error();
+  EXPECT_NEAR(y[0], 2, 1e-3);
+  if (comm.rank() == 0) {
+    for (const float value : {3.0F, 4.0F}) {
+      x.assign(room, value);
+      ASSERT_EQ(laconic_send(s, 10, f32, 1, 0, raw, nullptr), LACONIC_OK) << laconic_last_error();
+    }
+  } else if (comm.rank() == 1) {
+    expect_refused(laconic_recv(r, 10, f32, 0, 0, nullptr, raw, &misspelled), "bound '1e-3real'");
+    ASSERT_EQ(laconic_recv(r, 10, f32, 0, 0, nullptr, raw, nullptr), LACONIC_OK) << laconic_last_error();
+    EXPECT_NEAR(y[0], 4, 1e-3);
+  }
+}
+
+TEST_F(ApiArguments, ExscanNeedsNoArrayToWriteToOnRank0) {
+  for (const auto mode : {laconic::Mode::plain, laconic::Mode::compressed}) {
+    comm.set_options({.bound = "1e-3", .mode = mode});
+    x.assign(room, 1.0F);
+    ASSERT_EQ(laconic_exscan(s, comm.rank() == 0 ? nullptr : r, room, f32, sum, raw, nullptr), LACONIC_OK)
+        << laconic_last_error();
+    EXPECT_TRUE(comm.rank() == 0 || std::abs(y[room - 1] - static_cast<float>(comm.rank())) <= 1e-3F) << y[room - 1];
+    EXPECT_EQ(x, std::vector<float>(room, 1.0F));
+  }
+  void* const last = comm.rank() == comm.size() - 1 && n > 1 ? nullptr : r;
+  if (n > 1) expect_refused(laconic_exscan(s, last, room, f32, sum, raw, nullptr), "recv is null");
+}
+
 TEST_F(ApiArguments, MessagesThatNoMemoryHolds) {
   const int to = (comm.rank() + 1) % comm.size(), from = (comm.rank() + comm.size() - 1) % comm.size();
   expect_refused(laconic_sendrecv(s, SIZE_MAX, f32, to, 1, r, 10, f32, from, 1, nullptr, raw, nullptr), "send has ");
@@ -220,6 +284,10 @@ TEST_F(ApiArguments, InPlaceOnlyWhereItMeansSomething) {
     for (void* to : {static_cast<void*>(r), here}) {
       expect_refused(laconic_scatter(here, to, 100, f32, 0, raw, nullptr), "in place where");
       expect_refused(laconic_scatterv(here, c, nullptr, to, 100, f32, 0, raw, nullptr), "in place where");
+    }
+    if (n > 1) {  // only the root's own part has a place
+      expect_refused(laconic_gatherv(here, 100, r, c, nullptr, f32, 0, raw, nullptr), "in place where");
+      expect_refused(laconic_scatterv(s, c, nullptr, here, 100, f32, 0, raw, nullptr), "in place where");
     }
     EXPECT_EQ(laconic_reduce(s, at_root ? r : here, 100, f32, sum, 0, raw, nullptr), LACONIC_OK)
         << laconic_last_error();
