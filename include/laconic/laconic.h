@@ -108,7 +108,11 @@ typedef struct laconic_comm laconic_comm;
  * other buffer that has elements it is LACONIC_INVALID_ARGUMENT, and so are counts and displacements of arrays of more
  * than PTRDIFF_MAX bytes. */
 extern char laconic_in_place;
+#ifdef __cplusplus
+#define LACONIC_IN_PLACE (static_cast<void*>(&laconic_in_place))
+#else
 #define LACONIC_IN_PLACE ((void*)&laconic_in_place)
+#endif
 
 /* Begin with LACONIC_OPTIONS_INIT; what is not set then keeps its meaning in later versions: of a call over a
  * communicator it is the communicator's own (laconic_comm_set_options), of all others, and of a communicator's options,

@@ -92,7 +92,9 @@ struct Options {
   Codec codec = Codec::automatic;
   Framework framework = Framework::automatic;
 
-  [[nodiscard]] laconic_options raw() const {
+  /// Points to this one's bound.
+  [[nodiscard]] laconic_options raw() const&& = delete;
+  [[nodiscard]] laconic_options raw() const& {
     laconic_options o = LACONIC_OPTIONS_INIT;
     o.bound = bound.empty() ? nullptr : bound.c_str();
     o.threads = threads;
@@ -130,7 +132,7 @@ struct Parts {
 };
 
 /// A non-blocking call. Its buffers, and the communicator, must outlive it.
-class Request {
+class [[nodiscard]] Request {
  public:
   Request() = default;
   explicit Request(laconic_request* raw) : raw_(raw) {}
@@ -226,47 +228,54 @@ class Comm {
   /// On the root, send.size() == recv.size() * size(); elsewhere send is not looked at.
   template <Element T>
   void scatter(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, int root) {
-    const auto counts = shares_at(root, send.size());
-    check(laconic_scatterv(send.data(), counts.data(), nullptr, recv.data(), recv.size(), dtype_of<T>(), root,
-                           raw_.get(), nullptr));
+    const Fit fit(rank() != root || send.size() == recv.size() * static_cast<std::size_t>(size()),
+                  "scatter: send is not size() recvs");
+    fit.check(
+        laconic_scatter(fit.data(send), recv.data(), fit.count(recv.size()), dtype_of<T>(), root, raw_.get(), nullptr));
   }
 
   /// On the root, recv.size() == send.size() * size(); elsewhere recv is not looked at.
   template <Element T>
   void gather(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, int root) {
-    const auto counts = shares_at(root, recv.size());
-    check(laconic_gatherv(send.data(), send.size(), recv.data(), counts.data(), nullptr, dtype_of<T>(), root,
-                          raw_.get(), nullptr));
+    const Fit fit(rank() != root || recv.size() == send.size() * static_cast<std::size_t>(size()),
+                  "gather: recv is not size() sends");
+    fit.check(
+        laconic_gather(fit.data(send), fit.count(send.size()), recv.data(), dtype_of<T>(), root, raw_.get(), nullptr));
   }
 
-  /// Parts must lie within their array, whose gaps are not written; else the call fails on every rank as one without
-  /// counts. send is this rank's part.
+  /// Parts must lie within their array, whose gaps are not written; else the call fails on every rank, elsewhere as one
+  /// without counts. send is this rank's part.
   template <Element T>
   void allgatherv(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv,
                   const Parts& parts) {
-    const std::size_t* counts = counts_of<T>(parts, recv);
-    if (counts != nullptr && counts[rank()] != send.size()) counts = nullptr;
-    check(laconic_allgatherv(send.data(), recv.data(), counts, displs_of(parts), dtype_of<T>(), raw_.get(), nullptr));
+    const Fit fit(lie_within(parts, recv.size()) && parts.counts[static_cast<std::size_t>(rank())] == send.size(),
+                  "allgatherv: parts do not lie within recv, or send is not this rank's part");
+    fit.check(laconic_allgatherv(send.data(), recv.data(), fit.counts(parts), displs_of(parts), dtype_of<T>(),
+                                 raw_.get(), nullptr));
   }
   /// send and parts are looked at on the root only.
   template <Element T>
   void scatterv(std::type_identity_t<std::span<const T>> send, const Parts& parts,
                 std::type_identity_t<std::span<T>> recv, int root) {
-    check(laconic_scatterv(send.data(), rank() == root ? counts_of<T>(parts, send) : nullptr, displs_of(parts),
-                           recv.data(), recv.size(), dtype_of<T>(), root, raw_.get(), nullptr));
+    const Fit fit(rank() != root || lie_within(parts, send.size()), "scatterv: parts do not lie within send");
+    fit.check(laconic_scatterv(send.data(), fit.counts(parts), displs_of(parts), recv.data(), recv.size(),
+                               dtype_of<T>(), root, raw_.get(), nullptr));
   }
   /// recv and parts are looked at on the root only.
   template <Element T>
   void gatherv(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv,
                const Parts& parts, int root) {
-    check(laconic_gatherv(send.data(), send.size(), recv.data(), rank() == root ? counts_of<T>(parts, recv) : nullptr,
-                          displs_of(parts), dtype_of<T>(), root, raw_.get(), nullptr));
+    const Fit fit(rank() != root || lie_within(parts, recv.size()), "gatherv: parts do not lie within recv");
+    fit.check(laconic_gatherv(send.data(), send.size(), recv.data(), fit.counts(parts), displs_of(parts), dtype_of<T>(),
+                              root, raw_.get(), nullptr));
   }
   template <Element T>
   void alltoallv(std::type_identity_t<std::span<const T>> send, const Parts& out,
                  std::type_identity_t<std::span<T>> recv, const Parts& in) {
-    check(laconic_alltoallv(send.data(), counts_of<T>(out, send), displs_of(out), recv.data(), counts_of<T>(in, recv),
-                            displs_of(in), dtype_of<T>(), raw_.get(), nullptr));
+    const Fit fit(lie_within(out, send.size()) && lie_within(in, recv.size()),
+                  "alltoallv: parts do not lie within send, or within recv");
+    fit.check(laconic_alltoallv(send.data(), fit.counts(out), displs_of(out), recv.data(), fit.counts(in),
+                                displs_of(in), dtype_of<T>(), raw_.get(), nullptr));
   }
 
   /// Both are size() blocks of the same size.
@@ -341,8 +350,8 @@ class Comm {
     void operator()(laconic_comm* c) const { laconic_comm_free(c); }
   };
   static laconic_op raw_op(Op op) { return static_cast<laconic_op>(op); }
-  // Whether the sizes of this rank's arrays fit, which the C interface does not know. If not, it gets an array that is
-  // not there, and so tells all ranks; and what is wrong is thrown here.
+  // Whether the sizes of this rank's arrays fit, which the C interface does not know. If not, it gets an array, or
+  // counts, that are not there, and so tells all ranks; and what is wrong is thrown here.
   class Fit {
    public:
     Fit(bool fits, const char* otherwise) : fits_(fits), otherwise_(otherwise) {}
@@ -351,6 +360,7 @@ class Comm {
       return fits_ ? send.data() : nullptr;
     }
     [[nodiscard]] std::size_t count(std::size_t n) const { return fits_ || n != 0 ? n : 1; }
+    [[nodiscard]] const std::size_t* counts(const Parts& parts) const { return fits_ ? parts.counts.data() : nullptr; }
     void check(int code) const {
       if (!fits_) throw Error(LACONIC_INVALID_ARGUMENT, otherwise_);
       public_v1::check(code);
@@ -369,31 +379,19 @@ class Comm {
     const char* otherwise_;
   };
 
-  // Whether parts lie within their array, whose size the C interface does not know. What does not fit has no counts
-  // there, so that the call fails on all ranks.
-  template <Element T>
-  [[nodiscard]] const std::size_t* counts_of(const Parts& parts, std::span<const T> array) const {
+  [[nodiscard]] bool lie_within(const Parts& parts, std::size_t elements) const {
     const auto n = static_cast<std::size_t>(size());
-    if (parts.counts.size() != n || (!parts.displs.empty() && parts.displs.size() != n)) return nullptr;
+    if (parts.counts.size() != n || (!parts.displs.empty() && parts.displs.size() != n)) return false;
     std::size_t packed = 0;
     for (std::size_t r = 0; r < n; ++r) {
       const std::size_t first = parts.displs.empty() ? packed : parts.displs[r];
-      if (parts.counts[r] != 0 && (first > array.size() || parts.counts[r] > array.size() - first)) return nullptr;
+      if (parts.counts[r] != 0 && (first > elements || parts.counts[r] > elements - first)) return false;
       packed += parts.counts[r];
     }
-    return parts.counts.data();
+    return true;
   }
   static const std::size_t* displs_of(const Parts& parts) {
     return parts.displs.empty() ? nullptr : parts.displs.data();
-  }
-
-  // The root's counts; where they do not fit, the library tells all ranks.
-  [[nodiscard]] std::vector<std::size_t> shares_at(int root, std::size_t total) const {
-    if (rank() != root) return {};
-    const auto n = static_cast<std::size_t>(size());
-    std::vector<std::size_t> counts(n, total / n);
-    counts[0] += total % n;
-    return counts;
   }
 
   std::unique_ptr<laconic_comm, Free> raw_;

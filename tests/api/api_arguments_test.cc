@@ -8,6 +8,7 @@
 #include <laconic/laconic.hpp>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -258,6 +259,36 @@ TEST_F(ApiArguments, SizesThatDoNotFitOnOneRank) {
   EXPECT_THROW(comm.allreduce<float>(out, none, Op::sum), laconic::Error);
   expect_works();
 }
+
+/// Where it is wrong, it is said in terms of the C++ call.
+TEST_F(ApiArguments, PartsThatDoNotFitOnOneRank) {
+  const bool here = comm.rank() == 0;
+  const std::vector<std::size_t> counts(n, 12), beyond(n, 13);
+  const laconic::Parts parts{.counts = counts}, wrong{.counts = here ? beyond : counts};
+  const std::span<const float> out(x.data(), 12), all_out(x.data(), 12 * n - (here ? 1 : 0)), sent(x.data(), 12 * n);
+  const std::span<float> in(y.data(), 12), all_in(y.data(), 12 * n - (here ? 1 : 0)), got(y.data(), 12 * n);
+  const auto expect_throws = [&](auto&& call, const char* words) {
+    try {
+      call();
+      ADD_FAILURE() << "not refused: " << words;
+    } catch (const laconic::Error& e) {
+      EXPECT_EQ(e.code(), LACONIC_INVALID_ARGUMENT);
+      EXPECT_NE(std::string(e.what()).find(here ? words : "rank 0: "), std::string::npos) << e.what();
+    }
+  };
+  expect_throws([&] { comm.allgatherv<float>(out, got, wrong); }, "allgatherv: parts");
+  expect_throws([&] { comm.gatherv<float>(out, got, wrong, 0); }, "gatherv: parts");
+  expect_throws([&] { comm.scatterv<float>(sent, wrong, in, 0); }, "scatterv: parts");
+  expect_throws([&] { comm.alltoallv<float>(sent, parts, got, wrong); }, "alltoallv: parts");
+  expect_throws([&] { comm.scatter<float>(all_out, in, 0); }, "scatter: send is not");
+  expect_throws([&] { comm.gather<float>(out, all_in, 0); }, "gather: recv is not");
+  expect_works();
+}
+
+// Else its bound would be gone with it.
+template <typename T>
+concept HasOptionsForC = requires(T&& options) { std::forward<T>(options).raw(); };
+static_assert(HasOptionsForC<const laconic::Options&> && !HasOptionsForC<laconic::Options>);
 
 TEST_F(ApiArguments, InPlaceOnlyWhereItMeansSomething) {
   void* const here = LACONIC_IN_PLACE;
