@@ -36,6 +36,16 @@ Exit exit_for(Code code) {
   return Exit::internal;
 }
 
+/// As it may be shown, with the two lines at its end where they are what was wrong and a mark below it.
+std::string shown(const std::string& text) {
+  const std::size_t mark = text.ends_with(" ^") ? text.rfind('\n') : std::string::npos;
+  if (mark == std::string::npos || text.find_first_not_of(' ', mark + 1) != text.size() - 1) return printable(text);
+  const std::size_t marked = text.rfind('\n', mark - 1);
+  if (mark == 0 || marked == std::string::npos) return printable(text);
+  return printable(text.substr(0, marked)) + "\n" + printable(text.substr(marked + 1, mark - marked - 1)) +
+         text.substr(mark);
+}
+
 }  // namespace
 
 const char* exit_code_help() {
@@ -46,7 +56,7 @@ const char* exit_code_help() {
 }
 
 int report_failure(bool json, Exit code, const std::string& text) {
-  complain(fmt::format("laconic: {}\n", printable(text)));
+  complain(fmt::format("laconic: {}\n", shown(text)));
   if (!json || std::ferror(stdout) != 0) return static_cast<int>(code);
   try {
     print_json({{"error", text}, {"exit", static_cast<int>(code)}});

@@ -12,7 +12,7 @@ namespace laconic::app {
 void StackOptions::add_to(CommandSyntax c) {
   c.arguments("files", files, "Images: one array a file, or one file whose slowest axis counts images");
   hint.add_to(c, "files");
-  c.option("--set", set, "Sample images: rtm, exposures, ensemble, gradients, or a field's name");
+  c.option("--set", set, "Sample images: rtm, exposures, ensemble, or a field's name");
   c.option("--data", data, "Folder with sample fields and MANIFEST.json");
   c.option("--op", op, "sum or average");
   c.option("-b,--bound", bound, "Bound on every value of the result");

@@ -106,7 +106,7 @@ typedef struct laconic_comm laconic_comm;
 
 /* As sendbuf (scatter: as the root's recvbuf): the operand lies in recvbuf, where MPI_IN_PLACE would have it. As any
  * other buffer that has elements it is LACONIC_INVALID_ARGUMENT, and so are counts and displacements of arrays of more
- * than PTRDIFF_MAX bytes. */
+ * than PTRDIFF_MAX bytes. Otherwise the buffers of a call must not overlap. */
 extern char laconic_in_place;
 #ifdef __cplusplus
 #define LACONIC_IN_PLACE (static_cast<void*>(&laconic_in_place))
@@ -319,10 +319,10 @@ int laconic_sendrecv(const void* sendbuf, size_t sendcount, laconic_dtype sendty
                      void* recvbuf, size_t recvcount, laconic_dtype recvtype, int source, int recvtag, size_t* received,
                      laconic_comm* comm, const laconic_options* options);
 
-/* Compression of one array, without communication. laconic_compress_capacity: most bytes that it can take (at most
- * 1.02 of the array's and 64), whatever the options; 0 for a dtype that is none, and for an array of more than
- * PTRDIFF_MAX bytes. *written: bytes of the stream. Of the options bound, threads and codec count; a codec that was not
- * built, or that has no use for dtype or bound, is LACONIC_UNSUPPORTED. */
+/* Compression of one array, without communication; any number of threads at a time. laconic_compress_capacity: most
+ * bytes that it can take (at most 1.02 of the array's and 64), whatever the options; 0 for a dtype that is none, and
+ * for an array of more than PTRDIFF_MAX bytes. *written: bytes of the stream. Of the options bound, threads and codec
+ * count; a codec that was not built, or that has no use for dtype or bound, is LACONIC_UNSUPPORTED. */
 size_t laconic_compress_capacity(size_t count, laconic_dtype dtype);
 int laconic_compress(const void* data, size_t count, laconic_dtype dtype, void* stream, size_t capacity,
                      size_t* written, const laconic_options* options);

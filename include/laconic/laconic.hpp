@@ -109,6 +109,7 @@ struct Options {
   }
 };
 
+/// Arrays of f16 and bf16, which C++20 has no types for, take the C calls.
 template <typename T>
 concept Element =
     std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t> ||

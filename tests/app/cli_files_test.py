@@ -271,6 +271,11 @@ class Failures(CommandTest):
             self.assertNotIn("\x1b", said)
             self.assertIn(shown if len(arguments) > 1 else "\\x1b", said)
 
+    def test_what_is_wrong_with_a_bound_is_marked(self):
+        self.write("a.f32", floats(wave(100)))
+        said = self.run_laconic("compress", "a.f32", "--bound", "1e-3real", code=2)[1]
+        self.assertEqual(said.splitlines()[1:], ["  1e-3real", "      ^"])
+
     def test_stdout_that_cannot_be_written(self):
         self.compressed()
         for arguments in (["inspect", "x.lcz"], ["--json", "inspect", "x.lcz"], ["--help"], ["--json", "inspect", "absent"]):
