@@ -297,6 +297,9 @@ class Comm {
                              nullptr, &r));
     return fit.begun(Request(r));
   }
+  /// A temporary's elements would be gone before the call is done.
+  template <Element T>
+  Request iallreduce(const std::vector<T>&& send, std::type_identity_t<std::span<T>> recv, Op op) = delete;
   template <Element T>
   Request ibcast(std::type_identity_t<std::span<T>> data, int root) {
     laconic_request* r = nullptr;
@@ -312,6 +315,9 @@ class Comm {
                              &r));
     return fit.begun(Request(r));
   }
+
+  template <Element T>
+  Request iallgather(const std::vector<T>&& send, std::type_identity_t<std::span<T>> recv) = delete;
 
   template <Element T>
   void send(std::type_identity_t<std::span<const T>> data, int dest, int tag = 0) {
