@@ -9,6 +9,7 @@
 #include "collective/outliers.h"
 #include "collective/plain_way.h"
 #include "collective/pool.h"
+#include "core/config.h"
 #include "frame/frame.h"
 
 namespace laconic {
@@ -20,8 +21,6 @@ constexpr std::size_t segments_per_block = 16;
 
 // The published designs work in pieces of 20 KiB; what a message costs asks for more.
 constexpr std::size_t stepwise_segment_bytes = std::size_t{128} << 10;
-
-constexpr int most_threads = 1024;
 
 /// Compressions that may go into one element of the result of a reduction in steps, and of its way to the last rank.
 int encodings_of(const Proposal& p, bool reopens, int ranks) {
@@ -88,7 +87,8 @@ void Call::check_arrays(ConstArray send, MutArray recv, const void* in_place) {
       throw Error(Code::invalid_argument, "send and recv overlap without being in place");
     }
     if (options_.threads < 1 || options_.threads > most_threads) {
-      throw Error(Code::invalid_argument, "threads = " + std::to_string(options_.threads) + ": want 1 to 1024");
+      throw Error(Code::invalid_argument,
+                  "threads = " + std::to_string(options_.threads) + ": want 1 to " + std::to_string(most_threads));
     }
   });
   check_codec(send.dtype);

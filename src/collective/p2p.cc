@@ -323,7 +323,7 @@ Report Mail::finish() {
 Report send(ConstArray x, int to, int tag, Communicator& comm, const Options& options,
             const std::optional<Error>& refused) {
   Mail mail(Collective::send, comm, options, refused);
-  mail.require_peer("to", to, tag, true);
+  mail.require_peer("dest", to, tag, true);
   mail.call().check_arrays(x, {nullptr, 0, x.dtype}, nullptr);
   mail.exchange([&] { mail.put(x, to, tag); });
   return mail.finish();
@@ -332,7 +332,7 @@ Report send(ConstArray x, int to, int tag, Communicator& comm, const Options& op
 Received recv(MutArray room, int from, int tag, Communicator& comm, const Options& options,
               const std::optional<Error>& refused) {
   Mail mail(Collective::recv, comm, options, refused);
-  mail.require_peer("from", from, tag, true);
+  mail.require_peer("source", from, tag, true);
   mail.call().check_arrays({nullptr, 0, room.dtype}, room, nullptr);
   Received received;
   mail.exchange([&] { received.count = mail.take(room, from, tag); });
@@ -343,8 +343,8 @@ Received recv(MutArray room, int from, int tag, Communicator& comm, const Option
 Received sendrecv(ConstArray x, int to, int send_tag, MutArray room, int from, int recv_tag, Communicator& comm,
                   const Options& options, const std::optional<Error>& refused) {
   Mail mail(Collective::sendrecv, comm, options, refused);
-  mail.require_peer("to", to, send_tag, false);
-  mail.require_peer("from", from, recv_tag, false);
+  mail.require_peer("dest", to, send_tag, false);
+  mail.require_peer("source", from, recv_tag, false);
   mail.call().check_arrays({nullptr, 0, room.dtype}, room, nullptr);
   mail.call().check_arrays(x, {nullptr, 0, x.dtype}, nullptr);
   mail.call().check([&] {

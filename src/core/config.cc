@@ -10,7 +10,6 @@
 namespace laconic {
 namespace {
 
-constexpr int most_threads_asked = 1024;
 constexpr std::string_view file_prefix = "file:";
 constexpr std::array simds = {Simd::automatic, Simd::scalar, Simd::portable, Simd::avx2, Simd::avx512, Simd::avx512x};
 constexpr std::array modes = {Mode::automatic, Mode::compressed, Mode::plain};
@@ -39,8 +38,7 @@ Bound parse_bound(const char* name, const std::string& text) {
 
 int parse_threads(const char* name, const std::string& text) {
   const auto n = number<int>(text);
-  if (!n || *n < 1 || *n > most_threads_asked)
-    refuse(name, text, "a whole number from 1 to " + std::to_string(most_threads_asked));
+  if (!n || *n < 1 || *n > most_threads) refuse(name, text, "a whole number from 1 to " + std::to_string(most_threads));
   return *n;
 }
 

@@ -27,6 +27,9 @@
 
 namespace laconic {
 
+/// Of one rank.
+inline constexpr int most_threads = 1024;
+
 /// Kernels of the codec. A forced target that the processor lacks is an error where it is used.
 enum class Simd : std::uint8_t { automatic = 0, scalar = 1, portable = 2, avx2 = 3, avx512 = 4, avx512x = 5 };
 

@@ -73,9 +73,15 @@ TEST(ApiCodec, WhatACodecHasNoUseForIsUnsupported) {
   o.bound = "1e-3";
   o.codec = LACONIC_SZX;
   laconic_options threads = LACONIC_OPTIONS_INIT;
-  threads.threads = -1;
-  expect_error(laconic_compress(numbers.data(), 3, LACONIC_I32, out.data(), out.size(), &written, &threads),
-               LACONIC_INVALID_ARGUMENT, "options.threads is negative");
+  for (const int many : {-1, 1025}) {
+    threads.threads = many;
+    const std::string words = "threads = " + std::to_string(many) + ": want 1 to 1024";
+    expect_error(laconic_compress(numbers.data(), 3, LACONIC_I32, out.data(), out.size(), &written, &threads),
+                 LACONIC_INVALID_ARGUMENT, words.c_str());
+    std::vector<std::int32_t> back(3);
+    expect_error(laconic_decompress(out.data(), out.size(), back.data(), 3, LACONIC_I32, many),
+                 LACONIC_INVALID_ARGUMENT, words.c_str());
+  }
   expect_error(laconic_compress(numbers.data(), 3, LACONIC_I32, out.data(), out.size(), &written, &o),
                LACONIC_UNSUPPORTED, "szx");
   o.bound = "10x";

@@ -218,8 +218,8 @@ TEST(PointToPoint, WhatTheSenderMayNotDoTheReceiverHearsOf) {
     both(Code::invalid_argument, {"dtype 99"}, {x.data(), 10, static_cast<DType>(99)}, {});
     both(Code::unsupported, {"ratio"}, view(std::as_const(x)), with("10x"));
     expect_throws(Code::invalid_argument, {"tag", "32001"}, [&] { send(view(x), 1 - rank, 32001, comm, {}); });
-    expect_throws(Code::invalid_argument, {"to", "sendrecv"}, [&] { send(view(x), rank, 0, comm, {}); });
-    expect_throws(Code::invalid_argument, {"from 2"}, [&] { recv(view(x), 2, 0, comm, {}); });
+    expect_throws(Code::invalid_argument, {"dest", "sendrecv"}, [&] { send(view(x), rank, 0, comm, {}); });
+    expect_throws(Code::invalid_argument, {"source 2"}, [&] { recv(view(x), 2, 0, comm, {}); });
     EXPECT_TRUE(comm.usable());
   });
 }
