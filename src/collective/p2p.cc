@@ -59,19 +59,22 @@ class Mail {
 
   [[nodiscard]] Call& call() { return call_; }
 
-  /// A rank or tag that cannot be: nobody can be told, so it is thrown at once.
-  void require_peer(const char* argument, int rank, int tag, bool other_only) const {
+  /// What is wrong with a rank or tag, if anything: nobody is there who can be told.
+  [[nodiscard]] std::optional<Error> wrong_peer(const char* argument, int rank, int tag, bool other_only) const {
     if (comm_.transport().needs_everyone()) {
-      throw Error(Code::unsupported, "messages between two ranks: over " + comm_.transport().description() +
-                                         " only collectives are compressed, since every message needs all ranks");
+      return Error(Code::unsupported, "messages between two ranks: over " + comm_.transport().description() +
+                                          " only collectives are compressed, since every message needs all ranks");
     }
     if (rank < 0 || rank >= comm_.size() || (other_only && rank == comm_.rank())) {
-      throw Error(Code::invalid_argument, std::string(argument) + " " + std::to_string(rank) + ": want a rank below " +
-                                              std::to_string(comm_.size()) +
-                                              (other_only ? ", another one than this (sendrecv can do that)" : ""));
+      return Error(Code::invalid_argument, std::string(argument) + " " + std::to_string(rank) + ": want a rank below " +
+                                               std::to_string(comm_.size()) +
+                                               (other_only ? ", another one than this (sendrecv can do that)" : ""));
     }
-    if (tag >= 0 && tag <= largest_tag) return;
-    throw Error(Code::invalid_argument, "tag " + std::to_string(tag) + ": want 0 to " + std::to_string(largest_tag));
+    if (tag >= 0 && tag <= largest_tag) return {};
+    return Error(Code::invalid_argument, "tag " + std::to_string(tag) + ": want 0 to " + std::to_string(largest_tag));
+  }
+  void require_peer(const char* argument, int rank, int tag) const {
+    if (const auto wrong = wrong_peer(argument, rank, tag, true)) throw Error(*wrong);
   }
 
   void put(ConstArray x, int to, int tag);
@@ -323,7 +326,7 @@ Report Mail::finish() {
 Report send(ConstArray x, int to, int tag, Communicator& comm, const Options& options,
             const std::optional<Error>& refused) {
   Mail mail(Collective::send, comm, options, refused);
-  mail.require_peer("dest", to, tag, true);
+  mail.require_peer("dest", to, tag);
   mail.call().check_arrays(x, {nullptr, 0, x.dtype}, nullptr);
   mail.exchange([&] { mail.put(x, to, tag); });
   return mail.finish();
@@ -332,7 +335,7 @@ Report send(ConstArray x, int to, int tag, Communicator& comm, const Options& op
 Received recv(MutArray room, int from, int tag, Communicator& comm, const Options& options,
               const std::optional<Error>& refused) {
   Mail mail(Collective::recv, comm, options, refused);
-  mail.require_peer("source", from, tag, true);
+  mail.require_peer("source", from, tag);
   mail.call().check_arrays({nullptr, 0, room.dtype}, room, nullptr);
   Received received;
   mail.exchange([&] { received.count = mail.take(room, from, tag); });
@@ -343,8 +346,13 @@ Received recv(MutArray room, int from, int tag, Communicator& comm, const Option
 Received sendrecv(ConstArray x, int to, int send_tag, MutArray room, int from, int recv_tag, Communicator& comm,
                   const Options& options, const std::optional<Error>& refused) {
   Mail mail(Collective::sendrecv, comm, options, refused);
-  mail.require_peer("dest", to, send_tag, false);
-  mail.require_peer("source", from, recv_tag, false);
+  // The other one of the two must hear of it, or be heard.
+  const auto wrong_dest = mail.wrong_peer("dest", to, send_tag, false);
+  const auto wrong_source = mail.wrong_peer("source", from, recv_tag, false);
+  mail.call().check([&] {
+    if (wrong_dest) throw Error(*wrong_dest);
+    if (wrong_source) throw Error(*wrong_source);
+  });
   mail.call().check_arrays({nullptr, 0, room.dtype}, room, nullptr);
   mail.call().check_arrays(x, {nullptr, 0, x.dtype}, nullptr);
   mail.call().check([&] {
@@ -352,9 +360,10 @@ Received sendrecv(ConstArray x, int to, int send_tag, MutArray room, int from, i
   });
   Received received;
   mail.exchange([&] {
-    mail.put(x, to, send_tag);
-    received.count = mail.take(room, from, recv_tag);
+    if (!wrong_dest && !(wrong_source && to == comm.rank())) mail.put(x, to, send_tag);
+    if (!wrong_source && !(wrong_dest && from == comm.rank())) received.count = mail.take(room, from, recv_tag);
   });
+  if (wrong_dest || wrong_source) throw Error(*mail.call().proposal().refused);
   received.report = mail.finish();
   return received;
 }

@@ -224,6 +224,28 @@ TEST(PointToPoint, WhatTheSenderMayNotDoTheReceiverHearsOf) {
   });
 }
 
+TEST(PointToPoint, OfASendrecvWithOneWrongRankTheOtherHearsAndIsHeard) {
+  on_ranks(2, [](int rank, Communicator& comm) {
+    std::vector<float> mine(5000, 1.0F), room(5000);
+    const auto exchange = [&](int to, int from) {
+      sendrecv(view(std::as_const(mine)), to, 0, view(room), from, 0, comm, {});
+    };
+    if (rank == 0) {
+      expect_throws(Code::invalid_argument, {"dest 5"}, [&] { exchange(5, 1); });
+      expect_throws(Code::invalid_argument, {"source 7"}, [&] { exchange(1, 7); });
+      expect_throws(Code::invalid_argument, {"source 7"}, [&] { exchange(0, 7); });
+      expect_throws(Code::invalid_argument, {"dest 5"}, [&] { exchange(5, 0); });
+      expect_throws(Code::invalid_argument, {"dest 5"}, [&] { exchange(5, 7); });
+    } else {
+      send(view(std::as_const(mine)), 0, 0, comm, {});
+      expect_throws(Code::invalid_argument, {"rank 0", "source 7"}, [&] { recv(view(room), 0, 0, comm, {}); });
+    }
+    mine.assign(5000, 2.0F);
+    exchange(1 - rank, 1 - rank);
+    EXPECT_EQ(room, mine);
+  });
+}
+
 TEST(PointToPoint, DamageIsNoticed) {
   const auto with_fault = [](const Fault& fault, bool usable) {
     run_ranks(
