@@ -18,16 +18,23 @@ std::string shown_seconds(double seconds) {
   return text;
 }
 
+#if defined(__linux__)
 constexpr int least_slack_ns = 1000;
+
+/// With all the arguments that the kernel might look at.
+int timer_slack(int option, int nanoseconds) {
+  return prctl(option, static_cast<unsigned long>(nanoseconds), 0UL, 0UL, 0UL);
+}
+#endif
 
 }  // namespace
 
 #if defined(__linux__)
-PunctualNaps::PunctualNaps() : slack_(prctl(PR_GET_TIMERSLACK)) {
-  if (slack_ > 0) prctl(PR_SET_TIMERSLACK, least_slack_ns);
+PunctualNaps::PunctualNaps() : slack_(timer_slack(PR_GET_TIMERSLACK, 0)) {
+  if (slack_ > 0) timer_slack(PR_SET_TIMERSLACK, least_slack_ns);
 }
 PunctualNaps::~PunctualNaps() {
-  if (slack_ > 0) prctl(PR_SET_TIMERSLACK, slack_);
+  if (slack_ > 0) timer_slack(PR_SET_TIMERSLACK, slack_);
 }
 #else
 PunctualNaps::PunctualNaps() : slack_(0) {}
