@@ -5,6 +5,7 @@
 
 #include "api/arguments.h"
 #include "gpu/nccl_calls.h"
+#include "transport/nccl/cuda.h"
 #include "transport/nccl/types.h"
 
 namespace laconic::api {
