@@ -47,14 +47,14 @@ LACONIC_GPU_FN const std::uint8_t* fetch_chunk(const Warp& w, const ChunkIn& in,
 /// An element that is stored exactly, or its quotient.
 template <class T>
 LACONIC_GPU_FN typename T::Bits divided(const Params& p, typename T::Bits e) {
-  return p.divisor == 1 ? e : bits_of_odd<T>(static_cast<double>(T::real(e)) / p.divisor);
+  if (p.divisor == 1) return e;
+  return quotient_of<T>(e, [&](auto v) { return bits_of_odd<T>(static_cast<double>(v) / p.divisor); });
 }
 
 template <class T>
 LACONIC_GPU_FN typename T::Bits value_of_terms(const Params& p, Terms& terms) {
-  if (p.divisor != 1) return bits_of_odd<T>(terms.to_double() / p.divisor);
-  if constexpr (is_double<T>) return T::bits(terms.to_double());
-  return bits_of_odd<T>(terms.to_odd());
+  if (p.divisor != 1) return bits_of_odd<T>(computed(terms.to_double() / p.divisor));
+  return bits_of_odd<T>(is_double<T> ? terms.to_double() : terms.to_odd());
 }
 
 template <class T, class R>

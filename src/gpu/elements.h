@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 
 #include "core/half.h"
 #include "gpu/rows.h"
@@ -14,28 +15,42 @@
 
 namespace laconic::gpu::LACONIC_GPU_SIDE {
 
-/// An element type: its bits, the arithmetic that its values are computed in, conversions (narrowing rounds to
-/// nearest).
+/// The result of a floating-point operation. If that is a NaN, its bits depend on the processor, and must not reach
+/// memory: the emulation gives those of NVIDIA's, so that tests find any that do.
+template <class Real>
+LACONIC_GPU_FN Real computed(Real v) {
+#if !defined(__CUDA_ARCH__)
+  using Bits = std::conditional_t<sizeof(Real) == 8, std::int64_t, std::int32_t>;
+  if (v != v) return std::bit_cast<Real>(std::numeric_limits<Bits>::max());
+#endif
+  return v;
+}
+
+/// An element type: its bits, those of infinity, the arithmetic that its values are computed in, conversions (narrowing
+/// rounds to nearest).
 struct F32 {
   using Bits = std::uint32_t;
   using Real = float;
+  static constexpr Bits infinity = 0x7F800000U;
   LACONIC_GPU_FN static Real real(Bits b) { return std::bit_cast<float>(b); }
   LACONIC_GPU_FN static Bits bits(Real v) { return std::bit_cast<std::uint32_t>(v); }
 };
 struct F64 {
   using Bits = std::uint64_t;
   using Real = double;
+  static constexpr Bits infinity = 0x7FF0000000000000U;
   LACONIC_GPU_FN static Real real(Bits b) { return std::bit_cast<double>(b); }
   LACONIC_GPU_FN static Bits bits(Real v) { return std::bit_cast<std::uint64_t>(v); }
 };
 struct F16 {
   using Bits = std::uint16_t;
   using Real = float;
+  static constexpr Bits infinity = 0x7C00;
   LACONIC_GPU_FN static Real real(Bits b) {
 #if defined(__CUDA_ARCH__)
     return __half2float(__ushort_as_half(b));
 #else
-    return f32_of_f16(b);
+    return computed(f32_of_f16(b));
 #endif
   }
   LACONIC_GPU_FN static Bits bits(Real v) {
@@ -50,6 +65,7 @@ struct F16 {
 struct BF16 {
   using Bits = std::uint16_t;
   using Real = float;
+  static constexpr Bits infinity = 0x7F80;
   LACONIC_GPU_FN static Real real(Bits b) { return f32_of_bf16(b); }
   LACONIC_GPU_FN static Bits bits(Real v) {
 #if defined(__CUDA_ARCH__)
@@ -62,6 +78,21 @@ struct BF16 {
 
 template <class T>
 inline constexpr bool is_double = std::is_same_v<T, F64>;
+
+/// The positive NaN without a payload. A NaN with these bits is quiet, too.
+template <class T>
+inline constexpr auto quiet_nan = static_cast<typename T::Bits>(T::infinity | (T::infinity & -T::infinity) >> 1);
+
+template <class T>
+LACONIC_GPU_FN bool is_nan(typename T::Bits bits) {
+  return (bits & static_cast<typename T::Bits>(~typename T::Bits{0}) >> 1) > T::infinity;
+}
+
+/// An element divided: a NaN keeps its sign and payload, and is made quiet. `divide`: Real -> the quotient's bits.
+template <class T, class F>
+LACONIC_GPU_FN typename T::Bits quotient_of(typename T::Bits bits, F divide) {
+  return is_nan<T>(bits) ? static_cast<typename T::Bits>(bits | quiet_nan<T>) : divide(T::real(bits));
+}
 
 /// Finds grid points. The sum x * inverse + centre lies in a binade whose numbers are integers; so its bits, less those
 /// of the binade's first number, are the integer, and one unsigned comparison finds all that leave the grid.
@@ -86,7 +117,7 @@ struct Quantiser {
   template <class I>
   LACONIC_GPU_FN bool operator()(typename T::Bits element, I& q) const {
     const Real x = T::real(element);
-    const Real t = std::fma(x, inverse, centre);
+    const Real t = computed(std::fma(x, inverse, centre));
     const auto u = static_cast<Pattern>(std::bit_cast<Pattern>(t) - first);
     const Real value = T::real(T::bits((t - centre) * step));
     q = static_cast<I>(u - half);

@@ -364,13 +364,10 @@ LACONIC_GPU_FN void run_count_outliers(const Tile& tile, std::uint64_t number, s
 // ---- What changes elements
 // -------------------------------------------------------------------------------------------
 
-/// A quotient as the CPU gives it: a NaN keeps its sign and payload, and is made quiet.
+/// A quotient as the CPU gives it.
 template <class T>
 LACONIC_GPU_FN typename T::Bits quotient(typename T::Bits bits, typename T::Real divisor) {
-  using O = OrderOf<T>;
-  if (O::is_nan(static_cast<typename O::Bits>(bits)))
-    return static_cast<typename T::Bits>(bits | static_cast<typename T::Bits>(O::quiet_nan));
-  return T::bits(T::real(bits) / divisor);
+  return quotient_of<T>(bits, [&](typename T::Real v) { return T::bits(computed(v / divisor)); });
 }
 
 template <class T>

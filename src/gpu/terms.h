@@ -109,9 +109,10 @@ class Terms {
   bool overflown_ = false;
 };
 
-/// Rounds a double (itself rounded to odd) to the element, as one rounding of the exact value.
+/// Rounds a double (itself rounded to odd) to the element, as one rounding of the exact value. Any NaN is the same one.
 template <class T>
 LACONIC_GPU_FN typename T::Bits bits_of_odd(double v) {
+  if (v != v) return quiet_nan<T>;
   if constexpr (is_double<T>) {
     return T::bits(v);
   } else {
