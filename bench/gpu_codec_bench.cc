@@ -97,7 +97,7 @@ class Bench {
     grid_ = make_grid(dtype, relative * (static_cast<double>(r.high) - static_cast<double>(r.low)), largest);
     for (auto& a : arrays_) a = device_bytes(bytes_);
     for (auto& f : frames_) f = device_bytes(frame::capacity(dtype, count_));
-    sum_capacity_ = 2 * frame::capacity(dtype, count_);
+    sum_capacity_ = frame::sum_capacity(dtype, count_);
     sum_ = device_bytes(sum_capacity_);
     slots_ = device_bytes(slice::chunks_of(count_) * gpu::slot_capacity(dtype));
     sizes_ = device_bytes(2 * slice::chunks_of(count_));
