@@ -1,8 +1,10 @@
-"""tools/gpu_check before it builds: whether there is a GPU, and whether its driver is new enough for the toolkit.
+"""tools/gpu_check before it builds: whether there is a GPU, and whether its driver is new enough for the toolkit. And a benchmark that never ends.
 
     gpu_check_test.py FILE
 """
 
+import importlib.machinery
+import importlib.util
 import json
 import os
 import subprocess
@@ -49,6 +51,21 @@ class GpuCheck(unittest.TestCase):
     def test_no_gpu_is_a_status_of_its_own(self):
         status, _, result = self.check(None, "13.0")
         self.assertEqual((status, result["skipped"]), (77, "no GPU: nvidia-smi names none"))
+
+    def test_a_benchmark_that_never_ends_is_one_error(self):
+        loader = importlib.machinery.SourceFileLoader("gpu_check", TOOL)
+        tool = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
+        sys.dont_write_bytecode = True
+        loader.exec_module(tool)
+        tool.BENCHMARK_SECONDS = 1
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "bin"))
+            bench = os.path.join(folder, "bin", "gpu_codec_bench")
+            with open(bench, "w", encoding="utf-8") as f:
+                f.write("""#!/bin/sh\necho "{\\"field\\": \\"$3\\"}"\ncase $3 in bad) echo why >&2; exit 2;; endless) sleep 100;; esac\n""")
+            os.chmod(bench, 0o755)
+            rows = tool.benchmark(folder, 1, "1e-3", ["endless", "bad", "good"])
+        self.assertEqual([row.get("error") for row in rows], [None, "exit status 124", None, "why", None])
 
 
 if __name__ == "__main__":
