@@ -113,7 +113,7 @@ LACONIC_GPU_FN bool decode_fast(const Warp& w, const Params& p, const ChunkIn& i
   if (p.shape.sum || p.divisor != 1) return false;
   w.each([&](int l) {
     for (std::uint64_t m = marks[l]; m != 0; m &= m - 1)
-      y[block_values * l + std::countr_zero(m)] = static_cast<typename T::Bits>(start.fill);
+      y[block_values * l + trailing_zeros(m)] = static_cast<typename T::Bits>(start.fill);
   });
   return true;
 }
@@ -139,7 +139,7 @@ LACONIC_GPU_RARE Decoded decode_any(const Warp& w, const Params& p, const ChunkI
     // A block of terms needs its row no more: it serves as the memory of an expansion.
     Terms terms(reinterpret_cast<double*>(region + l * (block_values * sizeof(R))), 1);
     for (std::uint64_t m = parts[l].stored; m != 0; m &= m - 1) {
-      const int i = std::countr_zero(m);
+      const int i = trailing_zeros(m);
       typename T::Bits& to = y[block_values * l + i];
       if (!p.shape.sum) {
         to = divided<T>(p, stored_element<T>(start, parts[l], i, rows.at(l, i)));

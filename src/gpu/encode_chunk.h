@@ -31,14 +31,14 @@ LACONIC_GPU_FN bool single_fill(const Warp& w, const Params& p, const typename T
   if (!fill.any) return true;
   PerLane<std::uint64_t> first;
   w.each([&](int l) {
-    if (fill.marks[l] != 0) first[l] = x[block_values * l + std::countr_zero(fill.marks[l])];
+    if (fill.marks[l] != 0) first[l] = x[block_values * l + trailing_zeros(fill.marks[l])];
   });
-  fill.value = w.from(first, std::countr_zero(fill.blocks));
+  fill.value = w.from(first, trailing_zeros(fill.blocks));
   if (!w.any([&](int l) { return fill.marks[l] != elements_of_block(count, l); })) return false;
   return !w.any([&](int l) {
     bool other = false;
     for (std::uint64_t m = fill.marks[l]; m != 0; m &= m - 1)
-      other = other || x[block_values * l + std::countr_zero(m)] != static_cast<typename T::Bits>(fill.value);
+      other = other || x[block_values * l + trailing_zeros(m)] != static_cast<typename T::Bits>(fill.value);
     return other;
   });
 }

@@ -47,10 +47,10 @@ LACONIC_GPU_FN void get_sparse(std::uint32_t mask, const std::uint8_t*& bytes, s
   const std::uint32_t c = load32(aligned + 8);
   const std::uint32_t first = funnel_right(a, b, shift);
   const std::uint32_t next = funnel_right(b, c, shift);
-  const auto taken = static_cast<std::uint32_t>(std::popcount(mask & 15));
+  const auto taken = static_cast<std::uint32_t>(count_ones(mask & 15));
   low = spread(first, mask & 15);
   high = spread(funnel_right(first, next, 8 * taken), mask >> 4);
-  bytes += std::popcount(mask);
+  bytes += count_ones(mask);
 }
 
 /// Reads what comes before the planes and finds every block's parts. `in`: 4-byte aligned.
@@ -92,7 +92,7 @@ LACONIC_GPU_FN FastRead find_parts(const Warp& w, const std::uint8_t* in, std::u
         std::uint32_t bytes = 0;
         LACONIC_GPU_KEEP_LOOP
         for (std::uint32_t i = 0; i < n; ++i)
-          bytes += static_cast<std::uint32_t>(std::popcount(std::uint32_t{parts[l].masks_at[i]}));
+          bytes += static_cast<std::uint32_t>(count_ones(std::uint32_t{parts[l].masks_at[i]}));
         return bytes;
       },
       bytes_total);

@@ -45,12 +45,12 @@ LACONIC_GPU_FN void plan_block(const Planes<G>& p, std::uint32_t width, std::uin
 /// How many bytes the sparse planes take beside their masks.
 template <int G>
 LACONIC_GPU_FN std::uint32_t sparse_bytes(const BlockPlan<G>& plan) {
-  std::uint32_t n = static_cast<std::uint32_t>(std::popcount(plan.mark_bytes));
+  std::uint32_t n = static_cast<std::uint32_t>(count_ones(plan.mark_bytes));
   LACONIC_GPU_UNROLL
   for (int i = 0; i < 2 * G; ++i) {
     const int dense_here = static_cast<int>(plan.dense) - 4 * i;
     const std::uint32_t sparse = dense_here >= 4 ? 0 : dense_here <= 0 ? ~0U : ~0U << (8 * dense_here);
-    n += static_cast<std::uint32_t>(std::popcount(plan.masks[i] & sparse));
+    n += static_cast<std::uint32_t>(count_ones(plan.masks[i] & sparse));
   }
   return n;
 }

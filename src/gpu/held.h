@@ -20,11 +20,11 @@ LACONIC_GPU_RARE void hold(const Warp& w, const Rows<R>& rows, const PerLane<std
   w.each([&](int l) {
     good[l] = elements_of_block(count, l) & ~marks[l];
     if (good[l] == 0) return;
-    first[l] = rows.at(l, std::countr_zero(good[l]));
-    last[l] = rows.at(l, 63 - std::countl_zero(good[l]));
+    first[l] = rows.at(l, trailing_zeros(good[l]));
+    last[l] = rows.at(l, 63 - leading_zeros(good[l]));
   });
   const std::uint32_t lanes = w.ballot([&](int l) { return good[l] != 0; });
-  const R start = lanes != 0 ? w.from(first, std::countr_zero(lanes)) : R{0};
+  const R start = lanes != 0 ? w.from(first, trailing_zeros(lanes)) : R{0};
   const PerLane<R> before = w.gather(last, [&](int l) {
     const int source = last_below(lanes, l);
     return source < 0 ? l : source;

@@ -80,8 +80,8 @@ LACONIC_GPU_FN std::uint64_t costs_of(const SampledGroup<I>& s, I mean) {
     q1 = s.q[i];
     slope = d;
   }
-  return static_cast<std::uint64_t>(std::bit_width(none)) | static_cast<std::uint64_t>(std::bit_width(first)) << 16 |
-         static_cast<std::uint64_t>(std::bit_width(second)) << 32;
+  return static_cast<std::uint64_t>(bit_width(none)) | static_cast<std::uint64_t>(bit_width(first)) << 16 |
+         static_cast<std::uint64_t>(bit_width(second)) << 32;
 }
 
 /// For integers whose exceptions are held.

@@ -59,7 +59,7 @@ LACONIC_GPU_FN typename T::Bits stored_element(const OperandStart& start, const 
   constexpr int e = sizeof(typename T::Bits);
   switch (b.source) {
     case ExactSource::listed:
-      return load_element<T>(b.exact + e * std::popcount(b.stored & positions_below(i)));
+      return load_element<T>(b.exact + e * count_ones(b.stored & positions_below(i)));
     case ExactSource::elements:
       return load_element<T>(b.exact + e * i);
     case ExactSource::ordered:
@@ -76,10 +76,10 @@ LACONIC_GPU_FN void stored_terms(const OperandStart& start, const OperandBlock& 
     terms.add(std::bit_cast<double>(start.fill));
     return;
   }
-  const int k = std::popcount(b.stored & positions_below(i));
+  const int k = count_ones(b.stored & positions_below(i));
   std::uint32_t before = 0;
   for (int j = 0; j < k; ++j) before += b.exact[j];
-  const std::uint8_t* at = b.exact + pad4(static_cast<std::uint32_t>(std::popcount(b.stored))) + 8 * before;
+  const std::uint8_t* at = b.exact + pad4(static_cast<std::uint32_t>(count_ones(b.stored))) + 8 * before;
   for (int j = 0; j < b.exact[k]; ++j) terms.add(std::bit_cast<double>(load64(at + 8 * j)));
 }
 
@@ -116,7 +116,7 @@ LACONIC_GPU_FN bool read_blocks(const Warp& w, Pieces& in, const ChunkShape& sha
   PerLane<std::uint32_t> codes;
   if (!read_codes(w, in, start.word, codes)) return false;
   const std::uint32_t extended = w.ballot([&](int l) { return (codes[l] & 31) == slice::code_extended; });
-  const std::uint8_t* entries = in.take(4 * static_cast<std::uint32_t>(std::popcount(extended)));
+  const std::uint8_t* entries = in.take(4 * static_cast<std::uint32_t>(count_ones(extended)));
   if (entries == nullptr) return false;
   return !w.any([&](int l) {
     RareBlock& b = blocks[l];
@@ -128,7 +128,7 @@ LACONIC_GPU_FN bool read_blocks(const Warp& w, Pieces& in, const ChunkShape& sha
       b.dense = b.width - sparse;
       return sparse > b.width;
     }
-    const slice::Entry e = slice::Entry::unpack(load32(entries + 4 * std::popcount(extended & ((1U << l) - 1))));
+    const slice::Entry e = slice::Entry::unpack(load32(entries + 4 * count_ones(extended & ((1U << l) - 1))));
     b.width = static_cast<std::uint32_t>(e.w);
     b.dense = static_cast<std::uint32_t>(e.d);
     b.extra = e.extra;
@@ -155,7 +155,7 @@ LACONIC_GPU_FN bool place_blocks(const Warp& w, Pieces& in, PerLane<RareBlock>& 
         blocks[l].masks_at = masks_at + sparse_below[l];
         std::uint32_t n = 0;
         for (std::uint32_t i = 0; i < blocks[l].sparse(); ++i)
-          n += static_cast<std::uint32_t>(std::popcount(std::uint32_t{blocks[l].masks_at[i]}));
+          n += static_cast<std::uint32_t>(count_ones(std::uint32_t{blocks[l].masks_at[i]}));
         return n;
       },
       bytes);
@@ -275,7 +275,7 @@ LACONIC_GPU_FN bool find_exact(const Warp& w, Pieces& in, const ChunkShape& shap
   return !w.any([&](int l) {
     OperandBlock& p = parts[l];
     const std::uint32_t bytes = blocks[l].exact_bytes;
-    const auto n = static_cast<std::uint32_t>(std::popcount(p.stored));
+    const auto n = static_cast<std::uint32_t>(count_ones(p.stored));
     p.exact = exact + below[l];
     if ((p.stored & ~elements_of_block(count, l)) != 0) return true;
     if (p.source == ExactSource::listed) return bytes != pad4(n * e);

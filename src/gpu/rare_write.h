@@ -58,7 +58,7 @@ LACONIC_GPU_FN KeysOfBlock keys_of_block(Exact& exact, int l, std::uint64_t mark
   bool any = false;
   for (std::uint64_t m = marks; m != 0; m &= m - 1) {
     std::uint64_t v = 0;
-    const bool has = exact.key(l, std::countr_zero(m), v);
+    const bool has = exact.key(l, trailing_zeros(m), v);
     if (!any) {
       k.starts_with_key = has;
       k.first = v;
@@ -105,7 +105,7 @@ LACONIC_GPU_FN bool find_fill(const Warp& w, Exact& exact, const PerLane<std::ui
   });
   const std::uint32_t with_key = w.ballot([&](int l) { return keys[l].has_key; });
   if (with_key == 0) return false;
-  fill = repeats != 0 ? w.from(repeated, std::countr_zero(repeats)) : w.from(first_key, std::countr_zero(with_key));
+  fill = repeats != 0 ? w.from(repeated, trailing_zeros(repeats)) : w.from(first_key, trailing_zeros(with_key));
   return true;
 }
 
@@ -114,7 +114,7 @@ LACONIC_GPU_FN bool all_have_key(Exact& exact, int l, std::uint64_t marks, std::
   bool equal = true;
   for (std::uint64_t m = marks; m != 0; m &= m - 1) {
     std::uint64_t v = 0;
-    equal = equal && exact.key(l, std::countr_zero(m), v) && v == key;
+    equal = equal && exact.key(l, trailing_zeros(m), v) && v == key;
   }
   return equal;
 }
@@ -223,17 +223,17 @@ LACONIC_GPU_FN void split_blocks(const Warp& w, const Rows<R>& rows, PerLane<Blo
   w.each([&](int l) {
     slice::Unsigned<R> any = 0;
     for (int i = 0; i < block_values; ++i) any |= static_cast<slice::Unsigned<R>>(rows.at(l, i));
-    blocks[l].width = static_cast<std::uint32_t>(std::bit_width(any));
+    blocks[l].width = static_cast<std::uint32_t>(bit_width(any));
     full[l] = 0;
     each_plane(rows, l, [&](int r, std::uint64_t plane) {
-      if (std::popcount(non_zero_bytes(plane)) >= 7) full[l] |= std::uint64_t{1} << r;
+      if (count_ones(non_zero_bytes(plane)) >= 7) full[l] |= std::uint64_t{1} << r;
     });
-    const int run = std::countr_one(full[l]);
+    const int run = trailing_ones(full[l]);
     const auto width = static_cast<int>(blocks[l].width);
     blocks[l].dense = static_cast<std::uint32_t>(slice::dense_planes_after(width, run < width ? run : width));
     each_plane(rows, l, [&](int r, std::uint64_t plane) {
       if (static_cast<std::uint32_t>(r) >= blocks[l].dense)
-        blocks[l].sparse_bytes += static_cast<std::uint32_t>(std::popcount(non_zero_bytes(plane)));
+        blocks[l].sparse_bytes += static_cast<std::uint32_t>(count_ones(non_zero_bytes(plane)));
     });
   });
 }
@@ -246,7 +246,7 @@ LACONIC_GPU_FN void size_exact(const Warp& w, Exact& exact, const PerLane<std::u
   w.each([&](int l) {
     BlockOut& b = blocks[l];
     if (marks[l] == 0) return;
-    const auto n = static_cast<std::uint32_t>(std::popcount(marks[l]));
+    const auto n = static_cast<std::uint32_t>(count_ones(marks[l]));
     if (b.lossless) {
       const bool smaller = 8 * b.dense + (b.width - b.dense) + b.sparse_bytes + pad4(e) < block_values * e;
       if (sizeof(R) >= e && smaller) {
@@ -260,13 +260,13 @@ LACONIC_GPU_FN void size_exact(const Warp& w, Exact& exact, const PerLane<std::u
       return;
     }
     b.marked = true;
-    b.sparse_bytes += static_cast<std::uint32_t>(std::popcount(non_zero_bytes(slice::mark_plane(marks[l]))));
+    b.sparse_bytes += static_cast<std::uint32_t>(count_ones(non_zero_bytes(slice::mark_plane(marks[l]))));
     if ((fill_blocks >> l & 1) != 0) return;
     if constexpr (Exact::sum) {
       b.extra = Extra::terms;
       b.exact_bytes = pad4(n);
       for (std::uint64_t m = marks[l]; m != 0; m &= m - 1)
-        b.exact_bytes += 8 * static_cast<std::uint32_t>(exact.terms(l, std::countr_zero(m)));
+        b.exact_bytes += 8 * static_cast<std::uint32_t>(exact.terms(l, trailing_zeros(m)));
     } else {
       b.extra = Extra::listed;
       b.exact_bytes = pad4(n * e);
@@ -293,11 +293,11 @@ LACONIC_GPU_FN void write_exact(Exact& exact, int l, std::uint64_t marks, const 
   constexpr int e = sizeof(typename T::Bits);
   if (b.exact_bytes == 0) return;
   if constexpr (Exact::sum) {
-    const auto counts = pad4(static_cast<std::uint32_t>(std::popcount(marks)));
+    const auto counts = pad4(static_cast<std::uint32_t>(count_ones(marks)));
     std::uint8_t* at = out + counts;
     std::uint32_t k = 0;
     for (std::uint64_t m = marks; m != 0; m &= m - 1, ++k) {
-      const int n = exact.terms(l, std::countr_zero(m));
+      const int n = exact.terms(l, trailing_zeros(m));
       out[k] = static_cast<std::uint8_t>(n);
       for (int j = 0; j < n; ++j, at += 8) store64(at, std::bit_cast<std::uint64_t>(exact.term(l, j)));
     }
@@ -306,7 +306,7 @@ LACONIC_GPU_FN void write_exact(Exact& exact, int l, std::uint64_t marks, const 
     int k = 0;
     if (b.extra == Extra::listed) {
       for (std::uint64_t m = marks; m != 0; m &= m - 1)
-        store_element<T>(out + e * k++, exact.element(l, std::countr_zero(m)));
+        store_element<T>(out + e * k++, exact.element(l, trailing_zeros(m)));
     } else {
       const int n = b.extra == Extra::raw ? block_values : 1;
       for (; k < n; ++k) store_element<T>(out + e * k, exact.element(l, 64 * l + k < count ? k : (count - 1) % 64));
@@ -394,7 +394,7 @@ LACONIC_GPU_FN Form<R> form_of(const Warp& w, const Rows<R>& rows, const PerLane
   if (has_fill && all_marked && f.start.fill_blocks == marked) f.kind = Kind::fill;
   if constexpr (!Exact::sum) {
     f.any_lossless = w.any([&](int l) {
-      blocks[l].lossless = (f.start.fill_blocks >> l & 1) == 0 && std::popcount(marks[l]) > slice::max_listed;
+      blocks[l].lossless = (f.start.fill_blocks >> l & 1) == 0 && count_ones(marks[l]) > slice::max_listed;
       return blocks[l].lossless;
     });
   }
@@ -453,7 +453,7 @@ LACONIC_GPU_FN std::uint32_t write_any_chunk(const Warp& w, const Rows<R>& rows,
   set_codes(start.word, dictionary);
   const std::uint32_t codes_at = start_bytes<R>(start, shape);
   const Places at =
-      place_sections(w, blocks, codes_at + dictionary.bytes(), static_cast<std::uint32_t>(std::popcount(extended)));
+      place_sections(w, blocks, codes_at + dictionary.bytes(), static_cast<std::uint32_t>(count_ones(extended)));
   if (!Exact::sum && at.end >= 4 + pad4(static_cast<std::uint32_t>(count * shape.element_bytes))) return store_raw;
   if (at.end > longest_chunk || w.any([&](int l) { return exact.failed(l); })) return chunk_too_large;
   if (out == nullptr) return at.end;
@@ -468,7 +468,7 @@ LACONIC_GPU_FN std::uint32_t write_any_chunk(const Warp& w, const Rows<R>& rows,
     const BlockOut& b = blocks[l];
     if (b.extended()) {
       const slice::Entry entry{static_cast<int>(b.width), static_cast<int>(b.dense), b.extra, b.exact_bytes / 4};
-      store32(out + at.entries_at + 4 * std::popcount(extended & ((1U << l) - 1)), entry.pack());
+      store32(out + at.entries_at + 4 * count_ones(extended & ((1U << l) - 1)), entry.pack());
     }
     write_planes_of_row(rows, l, b, marks[l], out + at.dense_at + at.dense[l], out + at.masks_at + at.masks[l],
                         out + at.bytes_at + at.bytes[l]);

@@ -106,10 +106,9 @@ LACONIC_GPU_FN Dictionary make_dictionary(const Warp& w, const PerLane<std::uint
     const std::uint32_t there = w.bits_of_any([&](int l) { return codes[l] >> 5 == s ? 1U << (codes[l] & 31) : 0; });
     w.each([&](int l) {
       const std::uint32_t own = codes[l] >> 5;
-      if (own == s)
-        d.index[l] = d.size + static_cast<std::uint32_t>(std::popcount(there & ((1U << (codes[l] & 31)) - 1)));
+      if (own == s) d.index[l] = d.size + static_cast<std::uint32_t>(count_ones(there & ((1U << (codes[l] & 31)) - 1)));
     });
-    d.size += static_cast<std::uint32_t>(std::popcount(there));
+    d.size += static_cast<std::uint32_t>(count_ones(there));
   }
   d.index_planes = slice::index_planes_for(static_cast<int>(d.size));
   return d;

@@ -91,7 +91,7 @@ LACONIC_GPU_FN FastRead add_stream(const Warp& w, const Params& p, const ChunkIn
 template <class T, int G>
 LACONIC_GPU_FN FastRead sum_planes(const Warp& w, const SumPlan& plan, const SumInput<T>& input, std::uint8_t* region,
                                    Made& made) {
-  const int spare = static_cast<int>(std::bit_width(static_cast<unsigned>(plan.operands - 1)));
+  const int spare = static_cast<int>(bit_width(static_cast<unsigned>(plan.operands - 1)));
   FastSum sum;
   PerLane<Planes<G>> planes;
   FastRead read = FastRead::done;
@@ -220,7 +220,7 @@ LACONIC_GPU_FN void regrid(const Warp& w, const Params& p, const OperandStart& s
   const Quantiser<T> quantise(p);
   w.each([&](int l) {
     for (std::uint64_t m = blocks[l].stored; m != 0; m &= m - 1) {
-      const int i = std::countr_zero(m);
+      const int i = trailing_zeros(m);
       R q = 0;
       if (!quantise(stored_element<T>(start, blocks[l], i, rows.at(l, i)), q)) continue;
       rows.at(l, i) = q;

@@ -129,7 +129,7 @@ LACONIC_GPU_FN std::uint64_t bytes_before(const Warp& w, std::uint64_t tile, std
         while (state[l] == 0);
       });
       const std::uint32_t complete = w.ballot([&](int l) { return (state[l] & TileState::all) != 0; });
-      const int stop = complete != 0 ? std::countr_zero(complete) : warp_lanes - 1;
+      const int stop = complete != 0 ? trailing_zeros(complete) : warp_lanes - 1;
       before += w.sum<std::uint64_t>([&](int l) { return l <= stop ? state[l] & TileState::bytes_mask : 0; });
       if (complete != 0) break;
       last -= warp_lanes;

@@ -32,6 +32,38 @@ namespace laconic::gpu::LACONIC_GPU_SIDE {
 
 inline constexpr int warp_lanes = 32;
 
+// Bits of an integer. On the device not those of <bit>: nvcc takes the compiler's functions that they are made of for
+// functions of the host (all but two), warns of nothing, and leaves out what would have come of them.
+#if defined(__CUDA_ARCH__)
+LACONIC_GPU_FN int count_ones(std::uint32_t v) { return __popc(v); }
+LACONIC_GPU_FN int count_ones(std::uint64_t v) { return __popcll(v); }
+LACONIC_GPU_FN int leading_zeros(std::uint32_t v) { return __clz(static_cast<int>(v)); }
+LACONIC_GPU_FN int leading_zeros(std::uint64_t v) { return __clzll(static_cast<long long>(v)); }
+LACONIC_GPU_FN int trailing_zeros(std::uint32_t v) { return leading_zeros(std::uint32_t{__brev(v)}); }
+LACONIC_GPU_FN int trailing_zeros(std::uint64_t v) { return leading_zeros(std::uint64_t{__brevll(v)}); }
+#else
+template <class U>
+LACONIC_GPU_FN int count_ones(U v) {
+  return std::popcount(v);
+}
+template <class U>
+LACONIC_GPU_FN int leading_zeros(U v) {
+  return std::countl_zero(v);
+}
+template <class U>
+LACONIC_GPU_FN int trailing_zeros(U v) {
+  return std::countr_zero(v);
+}
+#endif
+template <class U>
+LACONIC_GPU_FN int trailing_ones(U v) {
+  return trailing_zeros(static_cast<U>(~v));
+}
+template <class U>
+LACONIC_GPU_FN int bit_width(U v) {
+  return static_cast<int>(8 * sizeof(U)) - leading_zeros(v);
+}
+
 #if defined(__CUDACC__)
 
 template <class T>
@@ -192,7 +224,7 @@ class Warp {
 /// The highest of these lanes that is below `lane`; -1 if there is none.
 LACONIC_GPU_FN int last_below(std::uint32_t lanes, int lane) {
   const std::uint32_t below = lanes & ((1U << lane) - 1);
-  return static_cast<int>(std::bit_width(below)) - 1;
+  return bit_width(below) - 1;
 }
 
 }  // namespace laconic::gpu::LACONIC_GPU_SIDE

@@ -2,9 +2,16 @@
 // the pieces between planes and integers.
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <string>
 #include <vector>
 
 #include "gpu/planes.h"
+#include "gpu/sections.h"
 #include "gpu/tile.h"
 #include "support/sample_data.h"
 
@@ -72,6 +79,38 @@ TEST(Planes, AddAsIntegersDo) {
   for (unsigned i = 0; i < 64; ++i)
     for (int r = 0; r < 16; ++r)
       ASSERT_EQ(a.half[r][i / 32] >> (i % 32) & 1, static_cast<std::uint32_t>(sum[i] >> r & 1)) << i << " " << r;
+}
+
+TEST(Bits, AreCounted) {
+  EXPECT_EQ(count_ones(0xF0F00001U), 9);
+  EXPECT_EQ(count_ones(std::uint64_t{3} << 40 | 1), 3);
+  EXPECT_EQ(trailing_zeros(0U), 32);
+  EXPECT_EQ(trailing_zeros(std::uint64_t{1} << 40), 40);
+  EXPECT_EQ(leading_zeros(1U), 31);
+  EXPECT_EQ(leading_zeros(std::uint64_t{0}), 64);
+  EXPECT_EQ(trailing_ones(std::uint64_t{0xFF}), 8);
+  EXPECT_EQ(bit_width(std::uint64_t{1} << 40), 41);
+  EXPECT_EQ(bit_width(0U), 0);
+  for (int k = 1; k <= 16; ++k)
+    EXPECT_EQ(slice::index_planes_for(k), static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(k - 1))));
+  EXPECT_EQ(slice::index_planes_for(17), slice::Word::plain_codes);
+}
+
+/// nvcc makes nothing of the standard library's, without a word.
+TEST(Bits, AreNotCountedByTheStandardLibraryOnTheDevice) {
+  std::vector<std::filesystem::path> sources = {"src/codec/slice/chunk.h", "src/codec/slice/layout.h",
+                                                "src/codec/slice/chunk_integers.h"};
+  for (const auto& entry : std::filesystem::directory_iterator("src/gpu")) sources.push_back(entry.path());
+  const std::regex counts(
+      "std::(countr|countl|popcount|bit_width|bit_ceil|bit_floor|has_single_bit|rot[lr])|__builtin_");
+  for (const auto& path : sources) {
+    if (path.filename() == "warp.h" || path.extension() == ".txt") continue;
+    std::ifstream in(path);
+    ASSERT_TRUE(in) << path;
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    std::smatch found;
+    EXPECT_FALSE(std::regex_search(text, found, counts)) << path << ": " << found.str();
+  }
 }
 
 TEST(LaneOrders, AreAllOfTheLanes) {

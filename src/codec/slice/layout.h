@@ -77,7 +77,7 @@ struct Word {
 
 /// Index planes for k distinct codes: the fewest that can tell them apart; plain codes beyond 16.
 constexpr std::uint32_t index_planes_for(int k) {
-  return k > 16 ? Word::plain_codes : static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(k - 1)));
+  return k > 16 ? Word::plain_codes : k > 8 ? 4 : k > 4 ? 3 : k > 2 ? 2 : k > 1 ? 1 : 0;  // devices run this, too
 }
 
 /// A block's code: w = code & 31 planes of zigzag residuals, of which the top s = code >> 5 are sparse (7 means all w).
