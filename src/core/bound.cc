@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/float_environment.h"
 
 namespace laconic {
 namespace {
@@ -105,6 +106,7 @@ double amplitude_of(double decibels) {
 }  // namespace
 
 Bound Bound::parse(std::string_view text) {
+  const FloatEnvironment environment;  // std::from_chars rounds as the program does
   Bound out;
   std::size_t at = 0;
   parse_scope(text, at, out);

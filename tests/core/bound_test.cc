@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cfenv>
 #include <clocale>
 #include <cmath>
 #include <cstdint>
@@ -36,6 +37,18 @@ TEST(Bound, ParsesEveryForm) {
   EXPECT_EQ(Bound::parse("6sigma:1e-3rel"), (Bound{BoundKind::relative, BoundScope::sigmas, 1e-3, 6}));
   EXPECT_EQ(Bound::parse("2.5sigma:80dB"), (Bound{BoundKind::psnr, BoundScope::sigmas, 80, 2.5}));
   EXPECT_EQ(Bound::parse("5e-324"), (Bound{BoundKind::absolute, BoundScope::result, 5e-324}));
+}
+
+TEST(Bound, IsTheSameHoweverTheProgramRounds) {
+  for (const int way : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+    std::fesetround(way);
+    const Bound rounded_down = Bound::parse("0.7"), rounded_up = Bound::parse("0.1rel");
+    const int kept = std::fegetround();
+    std::fesetround(FE_TONEAREST);
+    EXPECT_EQ(rounded_down.value, 0.7);
+    EXPECT_EQ(rounded_up.value, 0.1);
+    EXPECT_EQ(kept, way);
+  }
 }
 
 TEST(Bound, ZeroIsLossless) {
