@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "collective/budget.h"
+#include "core/float_environment.h"
 #include "core/log.h"
 #include "core/stats.h"
 
@@ -304,7 +305,9 @@ const Report& PlainWay::run() {
 }
 
 void finish_plain_average(Op op, MutArray recv, int ranks, Memory& memory) {
-  if (op == Op::average) memory.divide(recv, ranks);
+  if (op != Op::average) return;
+  const FloatEnvironment environment;  // the division is not the library's
+  memory.divide(recv, ranks);
 }
 
 }  // namespace laconic

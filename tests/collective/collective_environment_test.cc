@@ -14,6 +14,7 @@
 #include "collective/bcast.h"
 #include "collective/fields.h"
 #include "collective/p2p.h"
+#include "collective/plain_way.h"
 #include "collective/scan.h"
 #include "collective/world.h"
 #include "core/float_environment.h"
@@ -149,6 +150,18 @@ TYPED_TEST(Environment, ChangesNothingThatMoves) {
 double quotient(double a, double b) {
   const volatile double x = a, y = b;
   return x / y;
+}
+
+// By the library's own way, too: of that it computes the sum.
+TEST(FloatEnvironment, ChangesNoAverage) {
+  std::fenv_t before;
+  std::fegetenv(&before);
+  std::vector<double> sums{2, std::numeric_limits<double>::denorm_min()};
+  std::fesetround(FE_UPWARD);
+  feenableexcept(FE_UNDERFLOW);
+  finish_plain_average(Op::average, view(sums), 3);
+  std::fesetenv(&before);
+  EXPECT_EQ(sums, (std::vector<double>{2.0 / 3, 0}));
 }
 
 TEST(FloatEnvironment, IsTheProgramsWhereItComputesItself) {
