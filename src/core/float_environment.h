@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include <xmmintrin.h>
 #elif !defined(__aarch64__)
 #include <cfenv>
 #endif
