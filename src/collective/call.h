@@ -103,14 +103,12 @@ class Call {
 
   [[nodiscard]] Proposal& proposal() { return proposal_; }
   [[nodiscard]] Report& report() { return report_; }
-  /// All of a call but what the plain library does is computed in it.
-  [[nodiscard]] FloatEnvironment& environment() { return environment_; }
   [[nodiscard]] const Options& options() const { return options_; }
   /// Never automatic.
   [[nodiscard]] Framework framework() const;
 
  private:
-  FloatEnvironment environment_;  // first: it outlives the rest
+  FloatEnvironment environment_;  // first: it outlives the rest; all but what the plain library does is computed in it
 
   /// The same where values lie beyond the grid.
   Budget without_outliers(const Budget& budget, ConstArray operand, const Agreement& agreed);

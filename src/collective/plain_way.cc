@@ -287,7 +287,7 @@ const Report& PlainWay::run() {
   try {
     PlainCollectives& library = *comm_.plain();
     comm_.memory().before_plain(library);
-    call_.environment().as_the_program([&] { make_(run_, library); });
+    FloatEnvironment::as_the_program([&] { make_(run_, library); });
   } catch (const Error&) {
     comm_.mark_unusable();
     throw;

@@ -16,24 +16,34 @@ namespace laconic {
 /// everything is as the program had it, its exception flags too. (The x87's state is left alone: nothing here uses it.)
 class FloatEnvironment {
  public:
-  FloatEnvironment() : theirs_(current()) { choose_ours(); }
-  ~FloatEnvironment() { choose(theirs_); }
+  FloatEnvironment() : theirs_(current()) {
+    if (outermost_ == nullptr) outermost_ = this;
+    choose_ours();
+  }
+  ~FloatEnvironment() {
+    choose(theirs_);
+    if (outermost_ == this) outermost_ = nullptr;
+  }
   FloatEnvironment(const FloatEnvironment&) = delete;
   FloatEnvironment& operator=(const FloatEnvironment&) = delete;
 
-  /// Runs work as the program would: the flags that it raises stay.
+  /// Runs work as the program would, whichever of these the thread has: the flags that it raises stay.
   template <typename Work>
-  void as_the_program(Work&& work) {
-    struct Ours {
-      State& theirs;
-      ~Ours() {
-        theirs = current();
-        choose_ours();
+  static decltype(auto) as_the_program(Work&& work) {
+    FloatEnvironment* const all = std::exchange(outermost_, nullptr);
+    if (all == nullptr) return std::forward<Work>(work)();
+    struct Again {
+      FloatEnvironment& all;
+      State ours;
+      ~Again() {
+        all.theirs_ = current();
+        choose(ours);
+        outermost_ = &all;
       }
     };
-    choose(theirs_);
-    const Ours again{theirs_};
-    std::forward<Work>(work)();
+    const Again again{*all, current()};
+    choose(all->theirs_);
+    return std::forward<Work>(work)();
   }
 
  private:
@@ -66,6 +76,7 @@ class FloatEnvironment {
   static void choose_ours() { std::fesetenv(FE_DFL_ENV); }
 #endif
 
+  inline static thread_local FloatEnvironment* outermost_ = nullptr;
   State theirs_;
 };
 

@@ -172,14 +172,25 @@ TEST(FloatEnvironment, IsTheProgramsWhereItComputesItself) {
   const double above = quotient(2, 3);
   std::feclearexcept(FE_ALL_EXCEPT);
   {
-    FloatEnvironment environment;
+    const FloatEnvironment environment;
     EXPECT_EQ(quotient(2, 3), below);
     quotient(0, 0);  // nobody's business
-    environment.as_the_program([above] {
+    {
+      const FloatEnvironment within;
+      FloatEnvironment::as_the_program([above, below] {
+        EXPECT_EQ(quotient(2, 3), above);
+        const FloatEnvironment its_own;
+        EXPECT_EQ(quotient(2, 3), below);
+        FloatEnvironment::as_the_program([above] { EXPECT_EQ(quotient(2, 3), above); });
+        EXPECT_EQ(quotient(2, 3), below);
+      });
+      EXPECT_EQ(quotient(2, 3), below);
+    }
+    FloatEnvironment::as_the_program([above] {
       EXPECT_EQ(quotient(2, 3), above);
       quotient(1, 0);
     });
-    EXPECT_THROW(environment.as_the_program([] { throw 1; }), int);
+    EXPECT_THROW(FloatEnvironment::as_the_program([] { throw 1; }), int);
     EXPECT_EQ(quotient(2, 3), below);
   }
   EXPECT_EQ(quotient(2, 3), above);

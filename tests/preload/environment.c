@@ -13,6 +13,7 @@
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { COUNT = 30000, SIGNALS = FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW };
 
@@ -103,6 +104,19 @@ int main(int argc, char** argv) {
   double one = 1, ones = 0;
   MPI_Allreduce(&one, &ones, 1, MPI_DOUBLE, operation, MPI_COMM_WORLD);
   expect(ones == size && chosen_in_operation, "an operation of the program's own");
+  MPI_Comm other;
+  MPI_Comm_dup(MPI_COMM_WORLD, &other);
+  for (int i = 0; i < 10; ++i) { /* MPI carries it on while Laconic waits */
+    MPI_Request request;
+    fill();
+    if (rank == i % 2) usleep(10000);
+    MPI_Iallreduce(&one, &ones, 1, MPI_DOUBLE, operation, other, &request);
+    MPI_Allreduce(x, y, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    check("a sum", size);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    expect(ones == size && chosen_in_operation, "an operation of the program's own, begun before");
+  }
+  MPI_Comm_free(&other);
   MPI_Op_free(&operation);
   int all_wrong = 0;
   MPI_Allreduce(&wrong, &all_wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

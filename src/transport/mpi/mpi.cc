@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/float_environment.h"
 #include "transport/mpi/plain.h"
 
 namespace laconic {
@@ -19,6 +20,12 @@ namespace {
   int length = 0;
   PMPI_Error_string(status, text, &length);
   throw Error(Code::transport, "rank " + std::to_string(rank) + ": " + call + " failed: " + text);
+}
+
+/// A call in which MPI may carry on what the program has begun, sums among it.
+template <typename Work>
+int in_mpi(Work&& work) {
+  return FloatEnvironment::as_the_program(std::forward<Work>(work));
 }
 
 /// A count and type that describe `bytes` bytes, also more than an int can count.
@@ -73,7 +80,7 @@ class MpiState final : public Request::State {
   bool test() override {
     int done = 0;
     MPI_Status status;
-    const int code = PMPI_Test(&request_, &done, &status);
+    const int code = in_mpi([&] { return PMPI_Test(&request_, &done, &status); });
     if (code != MPI_SUCCESS) fail(rank_, is_send_ ? "a send" : "a receive", code);
     if (done == 0) return false;
     if (!is_send_) {
@@ -144,7 +151,8 @@ class MpiTransport final : public Transport {
   Request isend(std::span<const std::uint8_t> data, int to, int tag) override {
     const ByteType bytes(data.size());
     MPI_Request request = MPI_REQUEST_NULL;
-    const int code = PMPI_Isend(data.data(), bytes.count(), bytes.type(), to, tag_of(tag), comm_, &request);
+    const int code =
+        in_mpi([&] { return PMPI_Isend(data.data(), bytes.count(), bytes.type(), to, tag_of(tag), comm_, &request); });
     if (code != MPI_SUCCESS) fail(rank_, "MPI_Isend", code);
     return Request(std::make_unique<MpiState>(request, true, rank_, to, timeout_, own_));
   }
@@ -152,7 +160,8 @@ class MpiTransport final : public Transport {
   Request irecv(std::span<std::uint8_t> buffer, int from, int tag) override {
     const ByteType bytes(buffer.size());
     MPI_Request request = MPI_REQUEST_NULL;
-    const int code = PMPI_Irecv(buffer.data(), bytes.count(), bytes.type(), from, tag_of(tag), comm_, &request);
+    const int code = in_mpi(
+        [&] { return PMPI_Irecv(buffer.data(), bytes.count(), bytes.type(), from, tag_of(tag), comm_, &request); });
     if (code != MPI_SUCCESS) fail(rank_, "MPI_Irecv", code);
     return Request(std::make_unique<MpiState>(request, false, rank_, from, timeout_, own_));
   }
@@ -164,12 +173,14 @@ class MpiTransport final : public Transport {
     small_->all.resize(all.size());
     MPI_Request request = MPI_REQUEST_NULL;
     const int bytes = static_cast<int>(mine.size());
-    const int code =
-        PMPI_Iallgather(small_->mine.data(), bytes, MPI_BYTE, small_->all.data(), bytes, MPI_BYTE, meeting_, &request);
+    const int code = in_mpi([&] {
+      return PMPI_Iallgather(small_->mine.data(), bytes, MPI_BYTE, small_->all.data(), bytes, MPI_BYTE, meeting_,
+                             &request);
+    });
     if (code != MPI_SUCCESS) fail(rank_, "MPI_Iallgather", code);
     const auto done = [&] {
       int flag = 0;
-      const int status = PMPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+      const int status = in_mpi([&] { return PMPI_Test(&request, &flag, MPI_STATUS_IGNORE); });
       if (status != MPI_SUCCESS) fail(rank_, "MPI_Iallgather", status);
       return flag != 0;
     };
@@ -198,7 +209,7 @@ class MpiTransport final : public Transport {
   // Progress in both libraries comes from any call that looks for messages.
   void poll() override {
     int found = 0;
-    PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, MPI_STATUS_IGNORE);
+    in_mpi([&] { return PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, MPI_STATUS_IGNORE); });
   }
 
  private:
