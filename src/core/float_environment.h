@@ -27,6 +27,9 @@ class FloatEnvironment {
   FloatEnvironment(const FloatEnvironment&) = delete;
   FloatEnvironment& operator=(const FloatEnvironment&) = delete;
 
+  /// Whether the program would compute otherwise than the thread now does, flags apart.
+  static bool is_in_the_way() { return outermost_ != nullptr && is_chosen(outermost_->theirs_); }
+
   /// Runs work as the program would, whichever of these the thread has: the flags that it raises stay.
   template <typename Work>
   static decltype(auto) as_the_program(Work&& work) {
@@ -51,7 +54,9 @@ class FloatEnvironment {
   using State = unsigned;
   static State current() { return _mm_getcsr(); }
   static void choose(State s) { _mm_setcsr(s); }
-  static void choose_ours() { choose(0x1F80); }  // all exceptions masked, no flag
+  static constexpr unsigned by_default = 0x1F80, flags = 0x3F;  // all exceptions masked
+  static void choose_ours() { choose(by_default); }
+  static bool is_chosen(State s) { return (s & ~flags) != by_default; }
 #elif defined(__aarch64__)
   struct State {
     std::uint64_t control = 0, status = 0;
@@ -65,6 +70,7 @@ class FloatEnvironment {
     __asm__ volatile("msr fpcr, %0\n\tmsr fpsr, %1" : : "r"(s.control), "r"(s.status) : "memory");
   }
   static void choose_ours() { choose({}); }
+  static bool is_chosen(const State& s) { return s.control != 0; }
 #else
   using State = std::fenv_t;
   static State current() {
@@ -74,6 +80,7 @@ class FloatEnvironment {
   }
   static void choose(const State& s) { std::fesetenv(&s); }
   static void choose_ours() { std::fesetenv(FE_DFL_ENV); }
+  static bool is_chosen(const State& /*s*/) { return true; }  // who knows
 #endif
 
   inline static thread_local FloatEnvironment* outermost_ = nullptr;
