@@ -1,0 +1,255 @@
+// Compares kernels that nvcc made, translated from PTX to C++ (translate.py), with the CPU codec: frames and values
+// have to be the same bytes, whatever the order of the lanes. Compiled for one kind of kernel: PTX_DTYPE names its
+// elements, PTX_INTEGER the integers that it computes with (f64 has kernels for both widths). Prints what differs, and
+// a sum.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codec/slice_cases.h"
+#include "gpu/operations.h"
+#include "machine.h"
+
+// The kernels: parameters as PTX has them, pointers to where they lie.
+void encode_kernel(Lane&, u8*, u8* params, u8* x, u8* sink);
+void decode_kernel(Lane&, u8*, u8* params, u8* source, u8* count, u8* y, u8* report);
+void sum_kernel(Lane&, u8*, u8* plan, u8* x, u8* sources, u8* pool, u8* sink);
+
+namespace laconic::test {
+namespace {
+
+namespace device = gpu::emulated;  // the types that kernels take are the emulation's, too
+
+using Integer = PTX_INTEGER;
+constexpr DType dtype = DType::PTX_DTYPE;
+constexpr bool wide = sizeof(Integer) == 8;
+
+constexpr std::size_t dynamic_shared_bytes = wide ? 133120 : 70000;  // no less than a kernel's regions
+constexpr std::size_t static_shared_bytes = 4096;
+constexpr u32 scratch_places = 8;
+
+/// As kernels.cuh has it, which only nvcc reads.
+struct Sources {
+  device::Source of[gpu::most_operands];
+};
+
+/// What kernels are called with; a lane's function has no way to capture it.
+struct Arguments {
+  slice::Params params;
+  const void* x;
+  device::Sink sink;
+  device::Source source;
+  u64 count;
+  void* y;
+  gpu::Report* report;
+  Sources sources;
+  gpu::SumPlan plan;
+  device::ScratchPool pool;
+};
+Arguments arguments;
+
+u8* map(std::size_t bytes, int flags) {
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+  if (p == MAP_FAILED) fail("no memory");
+  return static_cast<u8*>(p);
+}
+
+/// Memory as cudaMalloc() aligns it, poisoned.
+class Memory {
+ public:
+  explicit Memory(std::size_t bytes) : bytes_(bytes) {
+    const std::size_t whole = (bytes + 511) & ~std::size_t{255};
+    p_.reset(static_cast<u8*>(std::aligned_alloc(256, whole)));
+    std::memset(p_.get(), 0xA5, bytes);
+  }
+  u8* get() const { return p_.get(); }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  struct Free {
+    void operator()(u8* p) const { std::free(p); }
+  };
+  std::unique_ptr<u8, Free> p_;
+  std::size_t bytes_;
+};
+
+template <class A>
+u8* at(A& argument) {
+  return reinterpret_cast<u8*>(&argument);
+}
+
+/// One block after the other, each with poisoned shared memory.
+void launch(u64 blocks, void (*kernel)(Lane&)) {
+  // Kernels keep addresses in shared memory in 32 bits, so it has to lie low.
+  static u8* const dynamic_shared = map(std::size_t{1} << 20, MAP_32BIT);
+  static u8* const static_shared = dynamic_shared + (std::size_t{1} << 18);
+  static u8* const stacks = map(block_size * stack_bytes, MAP_NORESERVE);
+  for (u64 b = 0; b < blocks; b++) {
+    std::memset(dynamic_shared, 0x5A, dynamic_shared_bytes);
+    std::memset(static_shared, 0x5A, static_shared_bytes);
+    run_block(static_cast<u32>(b), static_cast<u32>(blocks), dynamic_shared, static_shared, stacks, kernel);
+  }
+}
+
+u64 blocks_of(u64 count) { return (slice::chunks_of(count) + 7) / 8; }
+
+/// A frame in the device's memory, and where its chunks begin.
+class Held {
+ public:
+  Held(const std::vector<u8>& frame, std::size_t count) : frame_(frame.size()) {
+    std::memcpy(frame_.get(), frame.data(), frame.size());
+    u64 place = frame::header_bytes + slice::table_bytes(count);
+    for (u64 c = 0; c < slice::chunks_of(count); c++) {
+      places_.push_back(place);
+      u16 words;
+      std::memcpy(&words, &frame[frame::header_bytes + 2 * c], 2);
+      place += 4 * words;
+    }
+    places_.push_back(place);
+  }
+  device::Source source() { return {frame_.get(), frame_.bytes(), places_.data(), nullptr, 0}; }
+
+ private:
+  Memory frame_;
+  std::vector<u64> places_;
+};
+
+std::vector<u8> written(const Memory& out, const gpu::Report& report) {
+  if (report.faults != 0) {
+    std::printf("faults %u\n", report.faults);
+    return {};
+  }
+  return {out.get(), out.get() + report.bytes};
+}
+
+std::vector<u8> encoded_by_kernel(const Array& x, const Grid& grid) {
+  const std::size_t capacity = frame::capacity(x.dtype, x.count);
+  const u64 blocks = std::max<u64>(1, blocks_of(x.count));
+  Memory out(capacity), in(x.size_bytes() + 16);
+  std::memcpy(in.get(), x.data(), x.size_bytes());
+  std::vector<u64> status(blocks);
+  gpu::Report report;
+  arguments.params = slice::params_for(grid, 1);
+  arguments.x = in.get();
+  arguments.sink = {out.get(), capacity, x.count, status.data(), nullptr, 0, arguments.params, &report};
+  launch(blocks,
+         [](Lane& lane) { encode_kernel(lane, nullptr, at(arguments.params), at(arguments.x), at(arguments.sink)); });
+  return written(out, report);
+}
+
+/// Faults.
+u32 decode_by_kernel(const std::vector<u8>& frame, const Grid& grid, u32 operands, u32 divisor, Array& y) {
+  Held held(frame, y.count);
+  Memory out(y.size_bytes() + 16);
+  gpu::Report report;
+  arguments.params = slice::params_for(grid, operands, divisor);
+  arguments.source = held.source();
+  arguments.count = y.count;
+  arguments.y = out.get();
+  arguments.report = &report;
+  launch(blocks_of(y.count), [](Lane& lane) {
+    decode_kernel(lane, nullptr, at(arguments.params), at(arguments.source), at(arguments.count), at(arguments.y),
+                  at(arguments.report));
+  });
+  std::memcpy(y.data(), out.get(), y.size_bytes());
+  return report.faults;
+}
+
+/// Of x, unless that is null, and frames of values on one grid, each of one operand.
+std::vector<u8> added_by_kernel(std::size_t count, const Array* x, const Grid& grid,
+                                const std::vector<const std::vector<u8>*>& frames) {
+  std::vector<gpu::Operand> operands(frames.size() + (x != nullptr ? 1 : 0), gpu::Operand{grid, 1});
+  arguments.plan = gpu::plan_sum(operands, x != nullptr);
+  std::vector<std::unique_ptr<Held>> held;
+  std::size_t next = x != nullptr ? 1 : 0;
+  for (const std::vector<u8>* frame : frames) {
+    held.push_back(std::make_unique<Held>(*frame, count));
+    arguments.sources.of[next++] = held.back()->source();
+  }
+  const std::size_t capacity = frame::sum_capacity(dtype, count);
+  const u64 blocks = std::max<u64>(1, blocks_of(count));
+  Memory in((x != nullptr ? x->size_bytes() : 0) + 16), out(capacity);
+  if (x != nullptr) std::memcpy(in.get(), x->data(), x->size_bytes());
+  const u32 scratch_bytes = device::SumScratch<Integer>::bytes(arguments.plan.operands);
+  Memory scratch(scratch_places * scratch_bytes);
+  u32 taken[scratch_places] = {};
+  std::vector<u64> status(blocks);
+  gpu::Report report;
+  arguments.x = in.get();
+  arguments.pool = {scratch.get(), taken, scratch_places, scratch_bytes};
+  arguments.sink = {out.get(), capacity, count, status.data(), nullptr, 0, arguments.plan.result, &report};
+  launch(blocks, [](Lane& lane) {
+    sum_kernel(lane, nullptr, at(arguments.plan), at(arguments.x), at(arguments.sources), at(arguments.pool),
+               at(arguments.sink));
+  });
+  return written(out, report);
+}
+
+/// But for the checksum, which another kernel makes.
+bool same(std::vector<u8> a, std::vector<u8> b) {
+  for (std::vector<u8>* frame : {&a, &b}) {
+    if (frame->size() >= frame::header_bytes) std::memset(&(*frame)[frame::at_crc], 0, 4);
+  }
+  if (a == b) return true;
+  const auto shorter = static_cast<std::ptrdiff_t>(std::min(a.size(), b.size()));
+  const auto first = std::mismatch(a.begin(), a.begin() + shorter, b.begin()).first - a.begin();
+  std::printf("  %zu and %zu bytes, the first that differs is number %zu\n", a.size(), b.size(),
+              static_cast<std::size_t>(first));
+  return false;
+}
+
+/// How many of the kernels give something else than the CPU.
+int check(const Grid& grid, Kind kind, std::size_t count) {
+  int bad = 0;
+  const auto expect = [&](bool right, const char* what) {
+    if (right) return;
+    std::printf("%s: %s\n", what, describe(dtype, grid, kind, count).c_str());
+    bad++;
+  };
+  const Array x = sample(dtype, kind, count);
+  const Outcome of_x = encoded(x, grid);
+  expect(same(of_x.frame, encoded_by_kernel(x, grid)), "encode");
+  Array y(dtype, count);
+  expect(decode_by_kernel(of_x.frame, grid, 1, 1, y) == 0 && decoded(x, of_x) == y, "decode");
+  if (grid.lossless()) return bad;
+
+  const Array x2 = sample(dtype, kind, count, 2);
+  const Outcome of_x2 = encoded(x2, grid);
+  const Outcome sum = added(x, of_x, of_x2);
+  expect(same(sum.frame, added_by_kernel(count, nullptr, grid, {&of_x.frame, &of_x2.frame})), "add");
+  expect(same(encode_added(x2, of_x).frame, added_by_kernel(count, &x2, grid, {&of_x.frame})), "encode_add");
+  for (const u32 divisor : {1u, 2u}) {
+    Array z(dtype, count);
+    expect(decode_by_kernel(sum.frame, grid, 2, divisor, z) == 0 && decoded(x, sum, 1, divisor) == z,
+           divisor == 1 ? "decode a sum" : "decode an average");
+  }
+  return bad;
+}
+
+int run() {
+  std::vector<Grid> grids = grids_of(dtype);
+  grids.push_back(make_grid(dtype, 0.3, 1.3));
+  grids.push_back(make_grid(dtype, 2e-7, 1.3));
+  int bad = 0, cases = 0;
+  for (const Grid& grid : grids) {
+    if (dtype == DType::f64 && needs_wide_integers(grid, 1) != wide) continue;
+    for (const Kind kind : all_kinds) {
+      for (const std::size_t count :
+           {std::size_t{1}, std::size_t{2048}, std::size_t{16500}}) {  // the last: two thread blocks
+        bad += check(grid, kind, count);
+        cases++;
+      }
+    }
+  }
+  std::printf("%d cases, %d bad\n", cases, bad);
+  return bad == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace laconic::test
+
+int main() { return laconic::test::run(); }
