@@ -10,7 +10,6 @@ from stacking import Failed, say, table
 PLACES = [(4, "1gbit", (2, 3)), (2, "2500mbit", ())]
 SIZES = ["64KiB", "256KiB", "1MiB", "4MiB", "16MiB", "64MiB"]
 OTHERS = ["reduce", "reduce_scatter", "bcast", "allgather", "scatter", "gather", "alltoall"]
-OTHER_SIZE = "16MiB"
 QUICK_SIZES = ["64KiB", "1MiB"]
 BOUND = "1e-3rel"
 MODES = ["plain", "cprp2p fzlight", "ccoll", "zccl", "laconic"]
@@ -21,7 +20,6 @@ SPEED = {"1gbit": "1 Gb/s", "2500mbit": "2.5 Gb/s"}
 def measure(build, quick):
     """Every run's JSON, with the link's rate and the MPI's short name."""
     sizes = QUICK_SIZES if quick else SIZES
-    other = QUICK_SIZES[-1] if quick else OTHER_SIZE
     results = []
     for hosts, rate, fewer in PLACES:
         with stacking.cluster(hosts, rate) as place:
@@ -34,7 +32,7 @@ def measure(build, quick):
                 for ranks in fewer:
                     bench("allreduce", ranks, sizes[-1], "--modes", LARGEST_RANKS_MODES, "--repetitions", "3")
                 for collective in OTHERS:
-                    bench(collective, hosts, other, "--repetitions", "3")
+                    bench(collective, hosts, sizes[-1], "--repetitions", "3")
     return results
 
 
@@ -100,21 +98,21 @@ def text_of(results):
         sizes = sizes_of(results, rate, "allreduce", hosts)
         rows = [row(size_text(s), best_modes(results, rate, "allreduce", hosts, s)) for s in sizes]
         parts.append(f"allreduce (sum) by size of an operand, {where}\n" + table(HEAD, rows))
-        rows = []
-        for collective in OTHERS:
-            for s in sizes_of(results, rate, collective, hosts):
-                rows.append(row(f"{collective} {size_text(s)}", best_modes(results, rate, collective, hosts, s)))
-        parts.append(f"other collectives, {where}\n" + table(HEAD, rows))
+        others = {c: best_modes(results, rate, c, hosts, sizes[-1]) for c in OTHERS}
+        rows = [row(c, modes) for c, modes in others.items()]
+        parts.append(f"other collectives of {size_text(sizes[-1])}, {where}\n" + table(HEAD, rows))
         if fewer:
             rows = [row(f"{n} ranks", best_modes(results, rate, "allreduce", n, sizes[-1])) for n in (*fewer, hosts)]
             parts.append(f"allreduce of {size_text(sizes[-1])} by number of ranks, {where}\n" + table(HEAD, rows))
         parts.append(f"where the time goes in an allreduce of {size_text(sizes[-1])}, {where}; ms, mean over ranks\n" +
-                     breakdown(best_modes(results, rate, "allreduce", hosts, sizes[-1])))
+                     breakdown({m: v for m, v in best_modes(results, rate, "allreduce", hosts, sizes[-1]).items() if m != "plain"}, "mode"))
+        parts.append(f"where the time goes in the others, {where}; ms of laconic, mean over ranks\n" +
+                     breakdown({c: modes["laconic"] for c, modes in others.items()}, "collective"))
     return "\n\n".join(parts) + "\n"
 
 
-def breakdown(modes):
-    rows = [[name, modes[name]["flavour"], *(f"{modes[name]['breakdown_seconds'][p] * 1e3:.1f}"
-                                             for p in ("codec", "wire", "compute", "other"))]
-            for name in MODES if name in modes and name != "plain"]
-    return table(["mode", "MPI", "codec", "wire", "compute", "other"], rows)
+def breakdown(modes, what):
+    """A row each, by name."""
+    parts = ("codec", "wire", "compute", "other")
+    rows = [[name, m["flavour"], *(f"{m['breakdown_seconds'][p] * 1e3:.1f}" for p in parts)] for name, m in modes.items()]
+    return table([what, "MPI", *parts], rows)
