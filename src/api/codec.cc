@@ -15,12 +15,6 @@ void require(bool holds, const std::string& text) {
   if (!holds) throw Error(Code::invalid_argument, text);
 }
 
-/// The text is that of a collective.
-void require_threads(int threads) {
-  require(threads >= 1 && threads <= most_threads,
-          "threads = " + std::to_string(threads) + ": want 1 to " + std::to_string(most_threads));
-}
-
 frame::Bytes stream_from(const void* stream, std::size_t size) {
   require(buffer(stream) != nullptr || size == 0, "stream is null or in place");
   return {static_cast<const std::uint8_t*>(stream), size};
@@ -68,7 +62,7 @@ int laconic_compress(const void* data, size_t count, laconic_dtype dtype, void* 
     lac::api::require(lac::api::buffer(stream) != nullptr, "stream is null or in place");
     lac::api::require(written != nullptr, "written is null");
     const lac::Options o = lac::api::options_from(options, lac::api::options_from_environment());
-    lac::api::require_threads(o.threads);
+    lac::require_threads(o.threads);
     const lac::Codec& codec = *lac::find_codec(o.codec);
     *written = lac::frame::encode(codec, x, lac::api::grid_of(codec, x, o.bound),
                                   {static_cast<std::uint8_t*>(stream), capacity}, o.threads);
@@ -94,7 +88,7 @@ int laconic_decompress(const void* stream, size_t size, void* data, size_t count
     const lac::FloatEnvironment environment;
     const auto x = lac::api::array_from<lac::MutArray>(data, count, dtype);
     const int with = threads != 0 ? threads : lac::config().threads;
-    lac::api::require_threads(with);
+    lac::require_threads(with);
     lac::frame::decode(lac::api::stream_from(stream, size), x, with);
   });
 }

@@ -9,7 +9,6 @@
 #include "collective/outliers.h"
 #include "collective/plain_way.h"
 #include "collective/pool.h"
-#include "core/config.h"
 #include "frame/frame.h"
 
 namespace laconic {
@@ -86,10 +85,7 @@ void Call::check_arrays(ConstArray send, MutArray recv, const void* in_place) {
     if (send.data != in_place && overlap(send, recv)) {
       throw Error(Code::invalid_argument, "send and recv overlap without being in place");
     }
-    if (options_.threads < 1 || options_.threads > most_threads) {
-      throw Error(Code::invalid_argument,
-                  "threads = " + std::to_string(options_.threads) + ": want 1 to " + std::to_string(most_threads));
-    }
+    require_threads(options_.threads);
   });
   check_codec(send.dtype);
 }

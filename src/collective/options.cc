@@ -1,5 +1,10 @@
 #include "collective/options.h"
 
+#include <string>
+
+#include "core/config.h"
+#include "core/error.h"
+
 namespace laconic {
 
 const char* name_of(Schedule schedule) {
@@ -32,6 +37,12 @@ const char* name_of(Framework framework) {
       return "point-to-point";
   }
   return "?";
+}
+
+void require_threads(int threads) {
+  if (threads >= 1 && threads <= most_threads) return;
+  throw Error(Code::invalid_argument,
+              "threads = " + std::to_string(threads) + ": want 1 to " + std::to_string(most_threads));
 }
 
 }  // namespace laconic

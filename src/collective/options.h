@@ -71,6 +71,9 @@ struct Options {
   friend bool operator==(const Options&, const Options&) = default;
 };
 
+/// Throws Error(invalid_argument) unless so many threads may be asked for.
+void require_threads(int threads);
+
 /// What one call did on this rank. The times in `stats` add up to the whole call.
 struct Report {
   Stats stats;                     ///< calls == 1; original_bytes and wire_bytes count what this rank sent
