@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
+#include "codec/slice/kernels.h"
 #include "codec/slice_cases.h"
 
 namespace laconic::test {
@@ -85,6 +87,103 @@ TEST(SliceBoundEdges, HoldWhereRoundingDecides) {
         EXPECT_EQ(f, encoded(x, g)) << slice::name_of(target);
       }
     }
+}
+
+/// A grid as calls make them: any bound, for values up to some magnitude, or of any.
+struct MadeFor {
+  double largest;
+  Grid grid;
+  MadeFor(DType t, Random& random) {
+    const double bound = std::ldexp(1 + random.uniform(), static_cast<int>(random.below(120)) - 60);
+    largest = random.below(8) == 0 ? std::numeric_limits<double>::infinity()
+                                   : bound * std::exp2((t == DType::f64 ? 29 : 21) * random.uniform());
+    grid = make_grid(t, bound, largest);
+  }
+};
+
+/// What encoders find for x, and the error of that, exact but for the last rounding.
+template <class A>
+struct Found {
+  double q;
+  double error;
+  Found(A x, const Grid& g, A inverse) {
+    const A origin = std::ldexp(A{1}, std::numeric_limits<A>::digits - 1) + std::ldexp(A{1}, g.qbits);
+    const A on_grid = std::fma(x, inverse, origin) - origin;
+    q = static_cast<double>(on_grid);
+    error = static_cast<double>(
+        std::abs(static_cast<long double>(x) - static_cast<long double>(on_grid * static_cast<A>(g.step))));
+  }
+};
+
+template <class A>
+void expect_proven_integers_keep_the_bound(DType t) {
+  Random random(11);
+  for (int i = 0; i < 4000; ++i) {
+    const MadeFor made(t, random);
+    const Grid& g = made.grid;
+    if (g.lossless()) continue;
+    const slice::Params p = slice::params_for(g, 1);
+    const auto inverse = static_cast<A>(1 / g.step);
+    const auto most = static_cast<double>(p.proven);
+    for (int k = 0; k < 400; ++k) {
+      const double q = k % 4 == 0 ? most - static_cast<double>(random.below(3)) : std::floor(most * random.uniform());
+      auto x = static_cast<A>((q + 0.5) * g.step);  // halfway, and a little to either side
+      for (int n = static_cast<int>(random.below(3)); n > 0; --n) x = std::nextafter(x, k % 2 == 0 ? A{0} : 2 * x);
+      const Found<A> found(k % 8 < 4 ? x : -x, g, inverse);
+      if (std::abs(found.q) > most || found.q > static_cast<double>(p.highest_proven())) continue;
+      ASSERT_LE(found.error, g.bound) << x << " of " << g.step << " within " << g.bound << ", " << p.proven;
+    }
+  }
+}
+
+TEST(SliceProven, IntegersKeepTheBound) {
+  expect_proven_integers_keep_the_bound<float>(DType::f32);
+  expect_proven_integers_keep_the_bound<double>(DType::f64);
+}
+
+TEST(SliceProven, CoversTheElementsThatAGridIsMadeFor) {
+  for (const DType t : {DType::f32, DType::f64}) {
+    Random random(12);
+    int all = 0, covered = 0;
+    for (int i = 0; i < 4000; ++i) {
+      const MadeFor made(t, random);
+      if (made.grid.lossless() || std::isinf(made.largest) || (t == DType::f32 && made.grid.qbits > 14)) continue;
+      ++all;
+      const auto most = static_cast<double>(slice::params_for(made.grid, 1).proven);
+      covered += most + 1 >= made.largest / made.grid.step ? 1 : 0;
+    }
+    EXPECT_GT(all, 1000);
+    EXPECT_GT(covered, all * 0.999);  // of some steps no neighbour has a good inverse, such as of the root of 3
+  }
+  // On a grid for any value rounding the largest ones takes most of the bound: there each one's error is computed.
+  const double any = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(slice::params_for(make_grid(DType::f32, 1e-3, any), 1).proven, 0);
+}
+
+TEST(SliceProven, FramesAreTheReferences) {
+  for (const DType t : {DType::f32, DType::f64}) {
+    Random random(13);
+    for (int i = 0; i < 60; ++i) {
+      const MadeFor made(t, random);
+      const Grid& g = made.grid;
+      if (g.lossless()) continue;
+      const slice::Params p = slice::params_for(g, 1);
+      Array x(t, 6 * 2048);
+      for (std::size_t k = 0; k < x.count; ++k) {
+        // Of each two chunks one stays within what is proven, the other may lie about its ends.
+        const double most = static_cast<double>(p.proven) + (k / 2048 % 2 == 0 ? -1 : random.below(512) == 0 ? 2 : 0);
+        const double q = k % 64 == 0 ? most - static_cast<double>(random.below(3)) : most * random.symmetric();
+        x.set_value(k, (std::floor(q) + 0.5) * g.step);
+      }
+      SCOPED_TRACE(describe(t, g, Kind::noise, x.count));
+      const Outcome f = encoded(x, g);
+      expect_within(x, decoded(x, f), g.bound);
+      for (const auto target : fast_targets()) {
+        const OnTarget guard(target);
+        EXPECT_EQ(f, encoded(x, g)) << slice::name_of(target);
+      }
+    }
+  }
 }
 
 TEST(SliceBoundSpecial, ZerosAndSubnormalsKeepTheirPlaceOnTheGrid) {

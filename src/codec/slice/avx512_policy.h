@@ -66,69 +66,92 @@ template <Elements E>
 struct Quantiser32 {
   __m512 inverse, step, bound, origin;
   __m128i window;
+  __m512i lowest, highest;  ///< of Params::proven, with the bias
   explicit Quantiser32(const Params& p)
       : inverse(_mm512_set1_ps(p.inverse32)),
         step(_mm512_set1_ps(p.step32)),
         bound(_mm512_set1_ps(p.bound32)),
         origin(_mm512_castsi512_ps(_mm512_set1_epi32(floor32 + (1 << p.grid.qbits)))),
-        window(_mm_cvtsi32_si128(p.grid.qbits + 1)) {}
+        window(_mm_cvtsi32_si128(p.grid.qbits + 1)),
+        lowest(_mm512_set1_epi32(floor32 + (1 << p.grid.qbits) - static_cast<int>(p.proven))),
+        highest(_mm512_set1_epi32(floor32 + (1 << p.grid.qbits) + static_cast<int>(p.highest_proven()))) {}
 
-  /// q with its bias; bits that `outside` must not have above the window; and the decoder's error.
-  void one(const void* x, int i, __m512i& q, __m512i& outside, __m512& error) const {
+  /// q with its bias.
+  [[nodiscard]] __m512i integer(__m512 a) const { return _mm512_castps_si512(_mm512_fmadd_ps(a, inverse, origin)); }
+
+  /// Elements whose errors are computed, as the decoder makes them.
+  struct Checked {
+    __m512i outside = _mm512_setzero_si512();  ///< what must not have bits above the window
+    __m512 error = _mm512_setzero_ps();        ///< the largest magnitude
+    explicit Checked(const Quantiser32&) {}
+    void see(const Quantiser32& z, __m512 a, __m512i q) {
+      const __m512 f = _mm512_sub_ps(_mm512_castsi512_ps(q), z.origin);
+      const __m512 e = _mm512_sub_ps(a, Narrow<E>::rounded(_mm512_mul_ps(f, z.step)));
+      error = _mm512_range_ps(error, e, 11);  // the larger magnitude, without its sign
+      outside = _mm512_ternarylogic_epi32(outside, q, _mm512_set1_epi32(floor32), 0xF6);  // outside | (q ^ floor)
+    }
+    void join(const Checked& o) {
+      error = _mm512_range_ps(error, o.error, 11);
+      outside = _mm512_or_si512(outside, o.outside);
+    }
+    /// Which of 16 elements, or of more in their places, are exceptions.
+    [[nodiscard]] unsigned bad(const Quantiser32& z) const {
+      const __m512i above = _mm512_srl_epi32(outside, z.window);
+      return _mm512_test_epi32_mask(above, above) |
+             static_cast<unsigned>(_mm512_cmp_ps_mask(error, z.bound, _CMP_NLE_UQ));
+    }
+  };
+  /// Elements whose integers must be proven ones.
+  struct Proven {
+    __m512i low, high;
+    explicit Proven(const Quantiser32& z) : low(_mm512_castps_si512(z.origin)), high(low) {}
+    void see(const Quantiser32&, __m512, __m512i q) {
+      low = _mm512_min_epi32(low, q);
+      high = _mm512_max_epi32(high, q);
+    }
+    void join(const Proven& o) {
+      low = _mm512_min_epi32(low, o.low);
+      high = _mm512_max_epi32(high, o.high);
+    }
+    [[nodiscard]] unsigned bad(const Quantiser32& z) const {
+      return _mm512_cmplt_epi32_mask(low, z.lowest) | _mm512_cmpgt_epi32_mask(high, z.highest);
+    }
+  };
+
+  template <class Seen>
+  __m512i one(const void* x, int i, Seen& seen) const {
     __m512 a = Narrow<E>::load16(x, i);
     asm("" : "+v"(a));  // else gcc loads it twice, and unaligned loads are dear
-    const __m512 t = _mm512_fmadd_ps(a, inverse, origin);
-    error = _mm512_sub_ps(a, Narrow<E>::rounded(_mm512_mul_ps(_mm512_sub_ps(t, origin), step)));
-    q = _mm512_castps_si512(t);
-    outside = _mm512_ternarylogic_epi32(outside, q, _mm512_set1_epi32(floor32), 0xF6);  // outside | (q ^ floor)
+    const __m512i q = integer(a);
+    seen.see(*this, a, q);
+    return q;
   }
 
+  template <class Seen>
   bool all(const void* x, std::int32_t* q) const {
-    __m512i outside[4];
-    __m512 errors[4];
-    for (int k = 0; k < 4; ++k) {
-      outside[k] = _mm512_setzero_si512();
-      errors[k] = _mm512_setzero_ps();
-    }
+    Seen seen[4] = {Seen(*this), Seen(*this), Seen(*this), Seen(*this)};
     for (int i = 0; i < chunk_values; i += 64) {
 #pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k) {
-        __m512i v;
-        __m512 error;
-        one(x, i + 16 * k, v, outside[k], error);
-        _mm512_store_si512(q + i + 16 * k, v);
-        errors[k] = _mm512_range_ps(errors[k], error, 11);  // the larger magnitude, without its sign
-      }
+      for (int k = 0; k < 4; ++k) _mm512_store_si512(q + i + 16 * k, one(x, i + 16 * k, seen[k]));
     }
-    const __m512i any =
-        _mm512_or_si512(_mm512_or_si512(outside[0], outside[1]), _mm512_or_si512(outside[2], outside[3]));
-    const __m512 error = _mm512_max_ps(_mm512_max_ps(errors[0], errors[1]), _mm512_max_ps(errors[2], errors[3]));
-    return bad(any, error) == 0;
+    for (int k = 1; k < 4; ++k) seen[0].join(seen[k]);
+    return seen[0].bad(*this) == 0;
+  }
+  static bool all(const Params& p, const void* x, std::int32_t* q) {
+    const Quantiser32 z(p);
+    return (p.proven != 0 && z.all<Proven>(x, q)) || (!p.all_proven() && z.all<Checked>(x, q));
   }
 
   void marks(const void* x, std::uint64_t* m, std::int32_t* q) const {
     for (int b = 0; b < chunk_blocks; ++b) {
-      __m512i outside[4];
-      __m512 error[4];
-      for (int k = 0; k < 4; ++k) {
-        __m512i v;
-        outside[k] = _mm512_setzero_si512();
-        one(x, 64 * b + 16 * k, v, outside[k], error[k]);
-        _mm512_store_si512(q + 64 * b + 16 * k, v);
-      }
-      const __m512i any =
-          _mm512_or_si512(_mm512_ternarylogic_epi32(outside[0], outside[1], outside[2], 0xFE), outside[3]);
-      const __m512 most =
-          _mm512_range_ps(_mm512_range_ps(error[0], error[1], 11), _mm512_range_ps(error[2], error[3], 11), 11);
+      Checked seen[4] = {Checked(*this), Checked(*this), Checked(*this), Checked(*this)};
+      for (int k = 0; k < 4; ++k) _mm512_store_si512(q + 64 * b + 16 * k, one(x, 64 * b + 16 * k, seen[k]));
+      Checked any = seen[0];
+      for (int k = 1; k < 4; ++k) any.join(seen[k]);
       m[b] = 0;
-      if (bad(any, most) == 0) continue;
-      for (int k = 0; k < 4; ++k) m[b] |= std::uint64_t{bad(outside[k], _mm512_abs_ps(error[k]))} << (16 * k);
+      if (any.bad(*this) == 0) continue;
+      for (int k = 0; k < 4; ++k) m[b] |= std::uint64_t{seen[k].bad(*this)} << (16 * k);
     }
-  }
-  /// Which of 16 elements are exceptions, from what one() says of them.
-  [[nodiscard]] unsigned bad(__m512i outside, __m512 error) const {
-    const __m512i above = _mm512_srl_epi32(outside, window);
-    return _mm512_test_epi32_mask(above, above) | static_cast<unsigned>(_mm512_cmp_ps_mask(error, bound, _CMP_NLE_UQ));
   }
 };
 
@@ -192,6 +215,7 @@ struct Quantiser64 {
   }
 };
 
+#include "codec/slice/avx512_choice.h"
 #include "codec/slice/avx512_sinks.h"
 
 /// Everything of a policy but the plane coder.
@@ -208,11 +232,11 @@ struct Avx512Base : Avx512Sinks {
     const FlushSubnormals guard;
     switch (elements_of(p)) {
       case Elements::f32:
-        return Quantiser32<Elements::f32>(p).all(x, q);
+        return Quantiser32<Elements::f32>::all(p, x, q);
       case Elements::f16:
-        return Quantiser32<Elements::f16>(p).all(x, q);
+        return Quantiser32<Elements::f16>::all(p, x, q);
       case Elements::bf16:
-        return Quantiser32<Elements::bf16>(p).all(x, q);
+        return Quantiser32<Elements::bf16>::all(p, x, q);
       case Elements::f64:
         return Quantiser64(p).all(x, q);
       case Elements::exact32:
@@ -315,43 +339,8 @@ struct Avx512Base : Avx512Sinks {
     return r;
   }
 
-  /// Leading zero bits of the OR of each of the block's eight groups of eight zigzag residuals, twice. v ^ 2v has as
-  /// many as the zigzag of v.
-  static __m512i group_zeros(const Block64& r) {
-    __m512i z[4];
-    for (int k = 0; k < 4; ++k) z[k] = _mm512_xor_si512(r.v[k], _mm512_add_epi32(r.v[k], r.v[k]));
-    const __m512i a = _mm512_or_si512(_mm512_shuffle_i32x4(z[0], z[1], 0x88), _mm512_shuffle_i32x4(z[0], z[1], 0xDD));
-    const __m512i b = _mm512_or_si512(_mm512_shuffle_i32x4(z[2], z[3], 0x88), _mm512_shuffle_i32x4(z[2], z[3], 0xDD));
-    const __m512i c = _mm512_or_si512(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
-    return _mm512_lzcnt_epi32(_mm512_or_si512(c, _mm512_shuffle_epi32(c, _MM_PERM_CDAB)));
-  }
-
   static Choice<std::int32_t> choose(const Integers& q, std::int32_t bias) {
-    const std::int32_t m = mean(q.q, bias);
-    __m512i zeros[3] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
-    for (const int b : {4, 20}) {
-      const std::int32_t* at = q.q + 64 * b;
-      zeros[0] = _mm512_add_epi32(zeros[0], group_zeros(residual<Predictor::none>(at, m)));
-      zeros[1] = _mm512_add_epi32(zeros[1], group_zeros(residual<Predictor::first>(at, 0)));
-      zeros[2] = _mm512_add_epi32(zeros[2], group_zeros(residual<Predictor::second>(at, 0)));
-    }
-    // More zeros are less cost. The sums of even lanes (odd ones repeat them) need ten bits each, so one reduction
-    // does.
-    const __m512i three =
-        _mm512_or_si512(_mm512_or_si512(zeros[0], _mm512_slli_epi32(zeros[1], 10)), _mm512_slli_epi32(zeros[2], 20));
-    const auto sums =
-        static_cast<std::uint64_t>(_mm512_reduce_add_epi64(_mm512_and_si512(three, _mm512_set1_epi64(0xFFFFFFFFLL))));
-    const int none = static_cast<int>(sums & 1023);
-    const int first = static_cast<int>(sums >> 10 & 1023);
-    const int second = static_cast<int>(sums >> 20 & 1023);
-    Choice<std::int32_t> c{Predictor::first, q.q[0]};
-    int best = first;
-    if (none > best) {
-      c = {Predictor::none, m};
-      best = none;
-    }
-    if (second > best) c = {Predictor::second, q.q[0]};
-    return c;
+    return ChoiceSample([&](int i) { return _mm512_load_si512(q.q + i); }).choose(bias);
   }
 
   static Block64 sum(const Block64& a, const Block64& b) {

@@ -106,69 +106,52 @@ struct Stages {
 
   using Quantiser = Quantiser32<Elements::f32>;
 
-  /// What choosing a predictor looks at.
-  static void sample(const Quantiser& z, const void* x, Integers& q) {
-    const auto vector = [&](int i) {
-      __m512i v;
-      __m512i outside = _mm512_setzero_si512();
-      __m512 error;
-      z.one(x, i, v, outside, error);
-      _mm512_store_si512(q.q + i, v);
-    };
-    vector(0);
-    for (const int b : {4, 12, 20, 28})
-      for (int i = b % 16 == 4 ? -16 : 0; i < 64; i += 16) vector(64 * b + i);
-  }
-
-  template <Predictor P>
-  static __m512i residual(__m512i q, __m512i before, __m512i base) {
-    if constexpr (P == Predictor::none) return _mm512_sub_epi32(q, base);
-    const __m512i one = _mm512_alignr_epi32(q, before, 15);
-    const __m512i d = _mm512_sub_epi32(q, one);
-    if constexpr (P == Predictor::first) return d;
-    return _mm512_sub_epi32(d, _mm512_sub_epi32(one, _mm512_alignr_epi32(q, before, 14)));
-  }
-
-  enum class Found { all, exceptions, wide };
+  enum class Found { all, unknown, exceptions, wide };
 
   /// Residuals straight from f32 elements: quantising and transposing keep different ports of the processor busy.
-  template <Predictor P>
+  template <Predictor P, class Seen>
   static Found from_elements(const Quantiser& z, const void* x, std::int32_t first, Ahead ahead, PlaneSet& s) {
+    constexpr Found failed = std::is_same_v<Seen, Quantiser::Checked> ? Found::exceptions : Found::unknown;
     const __m512i base = _mm512_set1_epi32(first);
     __m512i before = base;
-    __m512i outside = _mm512_setzero_si512();
-    __m512 error = _mm512_setzero_ps();
+    Seen seen(z);
+    s.groups = 1;
     for (int b = 0; b < chunk_blocks; ++b) {
       ahead.fetch(b);
       Block64 r;
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) {
-        __m512i q;
-        __m512 e;
-        z.one(x, 64 * b + 16 * k, q, outside, e);
-        error = _mm512_range_ps(error, e, 11);
-        r.v[k] = residual<P>(q, before, base);
+        const __m512i q = z.one(x, 64 * b + 16 * k, seen);
+        r.v[k] = residual_after<P>(before, q, base);
         before = q;
       }
       const Words words(r);
       if (__builtin_expect(words.fit(7), 1)) {
         keep_bytes(s, b, words.bytes());
       } else if (!keep_wide(s, b, r.v[0], r.v[1], r.v[2], r.v[3], words.a, words.b)) {
-        return z.bad(outside, error) != 0 ? Found::exceptions : Found::wide;
+        return seen.bad(z) != 0 ? failed : Found::wide;
       }
-      if (b % 4 == 3 && z.bad(outside, error) != 0) return Found::exceptions;
+      if (b % 4 == 3 && seen.bad(z) != 0) return failed;
     }
     return Found::all;
   }
   /// The same with the predictor that suits them. The base keeps the bias of the integers.
-  static Found from_elements(const Params& p, const void* x, Integers& q, Ahead ahead, Choice<std::int32_t>& choice,
-                             PlaneSet& s) {
+  static Found from_elements(const Params& p, const void* x, Ahead ahead, Choice<std::int32_t>& choice, PlaneSet& s) {
     const FlushSubnormals guard;
     const Quantiser z(p);
-    sample(z, x, q);
-    choice = Avx512Base::choose(q, Avx512Base::bias(p));
-    return with_predictor(choice.predictor,
-                          [&](auto k) { return from_elements<k.value>(z, x, choice.base, ahead, s); });
+    const ChoiceSample sample([&](int i) { return z.integer(Narrow<Elements::f32>::load16(x, i)); });
+    choice = sample.choose(Avx512Base::bias(p));
+    const auto with = [&](auto seen) {
+      return with_predictor(choice.predictor, [&](auto k) {
+        return from_elements<k.value, decltype(seen)>(z, x, choice.base, ahead, s);
+      });
+    };
+    if (p.proven != 0) {
+      const Found found = with(Quantiser::Proven(z));
+      if (found != Found::unknown) return found;
+      if (p.all_proven()) return Found::exceptions;
+    }
+    return with(Quantiser::Checked(z));
   }
 
   static __m512i bytes_of(In& in, int dense, int sparse) {

@@ -191,7 +191,7 @@ struct FastCodec {
     const Ahead ahead(x, e);
     if constexpr (staged) {
       if (count == chunk_values && V::fusible(p)) {
-        const std::size_t n = encode_fused(p, x, q, ahead, to, exceptions);
+        const std::size_t n = encode_fused(p, x, ahead, to, exceptions);
         if (n != 0) return n;
       }
     }
@@ -235,11 +235,10 @@ struct FastCodec {
 
   /// Chunks of f32 without exceptions, in one pass over the elements. Returns 0 for all that it cannot do; `exceptions`
   /// tells whether that is why.
-  static std::size_t encode_fused(const Params& p, const void* x, Integers& q, Ahead ahead, std::uint8_t* to,
-                                  bool& exceptions) {
+  static std::size_t encode_fused(const Params& p, const void* x, Ahead ahead, std::uint8_t* to, bool& exceptions) {
     typename V::Planes s;
     Choice<std::int32_t> choice;
-    const auto found = V::Staged::from_elements(p, x, q, ahead, choice, s);
+    const auto found = V::Staged::from_elements(p, x, ahead, choice, s);
     exceptions = found == V::Staged::Found::exceptions;
     if (found != V::Staged::Found::all) return 0;
     const Fill none{};

@@ -22,11 +22,19 @@ struct Params {
   bool stream = false;
   bool narrow_value =
       true;  ///< f32, f16, bf16: every |q| <= 2^24 and no divisor: float(q) * step is exact to one rounding
+  /// Encoding f32 or f64: arithmetic shows that an element whose q is found in the window and is no larger than this
+  /// decodes within the bound. That it is so is then all that is left to check of it. 0: each one's error is computed.
+  std::int64_t proven = 0;
   float step32 = 0;
   float inverse32 = 0;  ///< 1 / step, rounded
   float bound32 = 0;    ///< the bound, rounded down
   double inverse64 = 0;
   double value_step = 0;  ///< step / divisor
+
+  /// Whether that goes for all of the window: what is larger is an exception.
+  [[nodiscard]] bool all_proven() const { return proven == std::int64_t{1} << grid.qbits; }
+  /// Of the proven integers the highest; the lowest is -proven. The window has one more below 0 than above.
+  [[nodiscard]] std::int64_t highest_proven() const { return all_proven() ? proven - 1 : proven; }
 };
 
 Params params_for(const Grid& grid, std::uint32_t operands, std::uint32_t divisor = 1);
