@@ -165,51 +165,61 @@ struct Quantiser64 {
         origin(_mm512_castsi512_pd(_mm512_set1_epi64(floor64 + (1LL << p.grid.qbits)))),
         window(_mm_cvtsi32_si128(p.grid.qbits + 1)) {}
 
-  void one(const void* x, int i, __m256i& q, __m512i& outside, __m512d& error) const {
-    const __m512d a = _mm512_loadu_pd(static_cast<const double*>(x) + i);
-    const __m512d t = _mm512_fmadd_pd(a, inverse, origin);
-    error = _mm512_sub_pd(a, _mm512_mul_pd(_mm512_sub_pd(t, origin), step));
-    outside = _mm512_ternarylogic_epi64(outside, _mm512_castpd_si512(t), _mm512_set1_epi64(floor64), 0xF6);
-    q = _mm512_cvtepi64_epi32(_mm512_castpd_si512(t));  // the low half of floor64 is zero
-  }
-
-  bool all(const void* x, std::int32_t* q) const {
-    __m512i outside[4];
-    __m512d errors[4];
-    for (int k = 0; k < 4; ++k) {
-      outside[k] = _mm512_setzero_si512();
-      errors[k] = _mm512_setzero_pd();
-    }
-    for (int i = 0; i < chunk_values; i += 32) {
-#pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k) {
-        __m256i v;
-        __m512d error;
-        one(x, i + 8 * k, v, outside[k], error);
-        _mm256_store_si256(reinterpret_cast<__m256i*>(q + i + 8 * k), v);
-        errors[k] = _mm512_range_pd(errors[k], error, 11);
+  /// Of 8 elements, or of more in their places. Errors are computed where the window does not prove them (Params).
+  template <bool Checked>
+  struct Seen {
+    __m512i outside;  ///< what must not have bits above the window
+    __m512d error;    ///< the largest magnitude
+    Seen() : outside(_mm512_setzero_si512()), error(_mm512_setzero_pd()) {}
+    void see(const Quantiser64& z, __m512d a, __m512d t) {
+      outside = _mm512_ternarylogic_epi64(outside, _mm512_castpd_si512(t), _mm512_set1_epi64(floor64), 0xF6);
+      if constexpr (Checked) {
+        const __m512d e = _mm512_sub_pd(a, _mm512_mul_pd(_mm512_sub_pd(t, z.origin), z.step));
+        error = _mm512_range_pd(error, e, 11);
       }
     }
-    const __m512i any =
-        _mm512_or_si512(_mm512_or_si512(outside[0], outside[1]), _mm512_or_si512(outside[2], outside[3]));
-    const __m512d error = _mm512_max_pd(_mm512_max_pd(errors[0], errors[1]), _mm512_max_pd(errors[2], errors[3]));
-    const __m512i above = _mm512_srl_epi64(any, window);
-    return (_mm512_test_epi64_mask(above, above) | _mm512_cmp_pd_mask(error, bound, _CMP_NLE_UQ)) == 0;
+    void join(const Seen& o) {
+      outside = _mm512_or_si512(outside, o.outside);
+      error = _mm512_range_pd(error, o.error, 11);
+    }
+    [[nodiscard]] unsigned bad(const Quantiser64& z) const {
+      const __m512i above = _mm512_srl_epi64(outside, z.window);
+      const unsigned beyond = _mm512_test_epi64_mask(above, above);
+      return Checked ? beyond | static_cast<unsigned>(_mm512_cmp_pd_mask(error, z.bound, _CMP_NLE_UQ)) : beyond;
+    }
+  };
+
+  template <class S>
+  __m256i one(const void* x, int i, S& seen) const {
+    const __m512d a = _mm512_loadu_pd(static_cast<const double*>(x) + i);
+    const __m512d t = _mm512_fmadd_pd(a, inverse, origin);
+    seen.see(*this, a, t);
+    return _mm512_cvtepi64_epi32(_mm512_castpd_si512(t));  // the low half of floor64 is zero
+  }
+
+  template <bool Checked>
+  bool all(const void* x, std::int32_t* q) const {
+    Seen<Checked> seen[4];
+    for (int i = 0; i < chunk_values; i += 32) {
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k)
+        _mm256_store_si256(reinterpret_cast<__m256i*>(q + i + 8 * k), one(x, i + 8 * k, seen[k]));
+    }
+    for (int k = 1; k < 4; ++k) seen[0].join(seen[k]);
+    return seen[0].bad(*this) == 0;
+  }
+  static bool all(const Params& p, const void* x, std::int32_t* q) {
+    const Quantiser64 z(p);
+    return p.all_proven() ? z.all<false>(x, q) : z.all<true>(x, q);
   }
 
   void marks(const void* x, std::uint64_t* m, std::int32_t* q) const {
     for (int b = 0; b < chunk_blocks; ++b) {
       m[b] = 0;
       for (int k = 0; k < 8; ++k) {
-        __m256i v;
-        __m512i outside = _mm512_setzero_si512();
-        __m512d error;
-        one(x, 64 * b + 8 * k, v, outside, error);
-        _mm256_store_si256(reinterpret_cast<__m256i*>(q + 64 * b + 8 * k), v);
-        const __m512i above = _mm512_srl_epi64(outside, window);
-        const unsigned bad = _mm512_test_epi64_mask(above, above) |
-                             static_cast<unsigned>(_mm512_cmp_pd_mask(_mm512_abs_pd(error), bound, _CMP_NLE_UQ));
-        m[b] |= std::uint64_t{bad} << (8 * k);
+        Seen<true> seen;
+        _mm256_store_si256(reinterpret_cast<__m256i*>(q + 64 * b + 8 * k), one(x, 64 * b + 8 * k, seen));
+        m[b] |= std::uint64_t{seen.bad(*this)} << (8 * k);
       }
     }
   }
@@ -238,7 +248,7 @@ struct Avx512Base : Avx512Sinks {
       case Elements::bf16:
         return Quantiser32<Elements::bf16>::all(p, x, q);
       case Elements::f64:
-        return Quantiser64(p).all(x, q);
+        return Quantiser64::all(p, x, q);
       case Elements::exact32:
         std::memcpy(q, x, 4 * chunk_values);
         return true;
