@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "codec/slice/byte_tables.h"
 #include "codec/slice/flush_subnormals.h"

@@ -6,163 +6,11 @@ struct Block64 {
   __m256i v[8];
 };
 
-enum class Elements { f32, f64, f16, bf16, exact32, exact_f32, exact_f16 };
-
-inline Elements elements_of(const Params& p) {
-  if (p.shape.exact_only) {
-    if (p.shape.element_bytes == 2) return Elements::exact_f16;
-    return p.shape.floating ? Elements::exact_f32 : Elements::exact32;
-  }
-  switch (p.grid.dtype) {
-    case DType::f64:
-      return Elements::f64;
-    case DType::f16:
-      return Elements::f16;
-    case DType::bf16:
-      return Elements::bf16;
-    default:
-      return Elements::f32;
-  }
-}
-
 inline __m256i load256(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
 inline void store256(void* p, __m256i v) { _mm256_storeu_si256(static_cast<__m256i*>(p), v); }
 inline __m128i load128(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
 
-inline __m256i order_flip32(__m256i s) { return _mm256_xor_si256(s, _mm256_srli_epi32(_mm256_srai_epi32(s, 31), 1)); }
-inline __m256i order_flip16(__m256i s) {
-  return _mm256_xor_si256(s, _mm256_and_si256(_mm256_srai_epi32(s, 31), _mm256_set1_epi32(0x7FFF)));
-}
-
-inline __m256 widen_bf16(__m128i h) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16)); }
-/// Bits of the nearest bf16, ties to even, in the upper halves. For finite values.
-inline __m256i nearest_bf16(__m256 f) {
-  const __m256i b = _mm256_castps_si256(f);
-  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(b, 16), _mm256_set1_epi32(1));
-  return _mm256_and_si256(_mm256_add_epi32(_mm256_add_epi32(b, _mm256_set1_epi32(0x7FFF)), odd),
-                          _mm256_set1_epi32(static_cast<int>(0xFFFF0000U)));
-}
-
-/// 8 elements as f32, and what decoding q * step would give.
-template <Elements E>
-struct Narrow {
-  static __m256 load8(const void* x, int i) {
-    if constexpr (E == Elements::f32) return _mm256_loadu_ps(static_cast<const float*>(x) + i);
-    const __m128i h = load128(static_cast<const std::uint16_t*>(x) + i);
-    if constexpr (E == Elements::f16) return _mm256_cvtph_ps(h);
-    return widen_bf16(h);
-  }
-  static __m256 rounded(__m256 v) {
-    if constexpr (E == Elements::f16) return _mm256_cvtph_ps(_mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
-    if constexpr (E == Elements::bf16) return _mm256_castsi256_ps(nearest_bf16(v));
-    return v;
-  }
-};
-
-/// x * inverse rounded to the nearest integer, held in the low bits of a float: 2^23 + 2^qbits + q. In the allowed
-/// window all bits above the lowest qbits + 1 are those of 2^23. For doubles the same with 2^52.
-constexpr int floor32 = 0x4B000000;
-constexpr long long floor64 = 0x4330000000000000LL;
-
-inline __m256 abs_of(__m256 v) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), v); }
-inline __m256d abs_of(__m256d v) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), v); }
-
-template <Elements E>
-struct Quantiser32 {
-  static constexpr int lanes = 8;
-  using Error = __m256;
-  __m256 inverse, step, bound, origin;
-  __m128i window;
-  explicit Quantiser32(const Params& p)
-      : inverse(_mm256_set1_ps(p.inverse32)),
-        step(_mm256_set1_ps(p.step32)),
-        bound(_mm256_set1_ps(p.bound32)),
-        origin(_mm256_castsi256_ps(_mm256_set1_epi32(floor32 + (1 << p.grid.qbits)))),
-        window(_mm_cvtsi32_si128(p.grid.qbits + 1)) {}
-
-  /// q with its bias; bits that `outside` must not have above the window; and the decoder's error.
-  void one(const void* x, int i, __m256i& q, __m256i& outside, __m256& error) const {
-    const __m256 a = Narrow<E>::load8(x, i);
-    const __m256 t = _mm256_fmadd_ps(a, inverse, origin);
-    error = abs_of(_mm256_sub_ps(a, Narrow<E>::rounded(_mm256_mul_ps(_mm256_sub_ps(t, origin), step))));
-    q = _mm256_castps_si256(t);
-    outside = _mm256_or_si256(outside, _mm256_xor_si256(q, _mm256_set1_epi32(floor32)));
-  }
-  static void put(std::int32_t* to, __m256i q) { store256(to, q); }
-  static __m256 none() { return _mm256_setzero_ps(); }
-  static __m256 larger(__m256 a, __m256 b) { return _mm256_max_ps(a, b); }
-  [[nodiscard]] unsigned bad(__m256i outside, __m256 error) const {
-    const __m256i inside = _mm256_cmpeq_epi32(_mm256_srl_epi32(outside, window), _mm256_setzero_si256());
-    return static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(inside)) ^ 255) |
-           static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(error, bound, _CMP_NLE_UQ)));
-  }
-};
-
-struct Quantiser64 {
-  static constexpr int lanes = 4;
-  using Error = __m256d;
-  __m256d inverse, step, bound, origin;
-  __m128i window;
-  explicit Quantiser64(const Params& p)
-      : inverse(_mm256_set1_pd(p.inverse64)),
-        step(_mm256_set1_pd(p.grid.step)),
-        bound(_mm256_set1_pd(p.grid.bound)),
-        origin(_mm256_castsi256_pd(_mm256_set1_epi64x(floor64 + (1LL << p.grid.qbits)))),
-        window(_mm_cvtsi32_si128(p.grid.qbits + 1)) {}
-
-  void one(const void* x, int i, __m256i& q, __m256i& outside, __m256d& error) const {
-    const __m256d a = _mm256_loadu_pd(static_cast<const double*>(x) + i);
-    const __m256d t = _mm256_fmadd_pd(a, inverse, origin);
-    error = abs_of(_mm256_sub_pd(a, _mm256_mul_pd(_mm256_sub_pd(t, origin), step)));
-    q = _mm256_castpd_si256(t);
-    outside = _mm256_or_si256(outside, _mm256_xor_si256(q, _mm256_set1_epi64x(floor64)));
-  }
-  /// The low halves: that of floor64 is zero.
-  static void put(std::int32_t* to, __m256i q) {
-    const __m256i low = _mm256_permutevar8x32_epi32(q, _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6));
-    _mm_store_si128(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(low));
-  }
-  static __m256d none() { return _mm256_setzero_pd(); }
-  static __m256d larger(__m256d a, __m256d b) { return _mm256_max_pd(a, b); }
-  [[nodiscard]] unsigned bad(__m256i outside, __m256d error) const {
-    const __m256i inside = _mm256_cmpeq_epi64(_mm256_srl_epi64(outside, window), _mm256_setzero_si256());
-    return static_cast<unsigned>(_mm256_movemask_pd(_mm256_castsi256_pd(inside)) ^ 15) |
-           static_cast<unsigned>(_mm256_movemask_pd(_mm256_cmp_pd(error, bound, _CMP_NLE_UQ)));
-  }
-};
-
-/// A chunk's integers; false if any value is an exception. Errors of values that are not finite get lost in the
-/// maximum, but their bits outside the window do not.
-template <class Q>
-bool quantise_all(const Q& k, const void* x, std::int32_t* to) {
-  __m256i outside[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
-  typename Q::Error errors[2] = {Q::none(), Q::none()};
-  for (int i = 0; i < chunk_values; i += 4 * Q::lanes) {
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) {
-      __m256i q;
-      typename Q::Error error;
-      k.one(x, i + j * Q::lanes, q, outside[j % 2], error);
-      Q::put(to + i + j * Q::lanes, q);
-      errors[j % 2] = Q::larger(errors[j % 2], error);
-    }
-  }
-  return k.bad(_mm256_or_si256(outside[0], outside[1]), Q::larger(errors[0], errors[1])) == 0;
-}
-
-template <class Q>
-void quantise_marks(const Q& k, const void* x, std::uint64_t* marks) {
-  for (int b = 0; b < chunk_blocks; ++b) {
-    marks[b] = 0;
-    for (int i = 0; i < block_values; i += Q::lanes) {
-      __m256i q;
-      __m256i outside = _mm256_setzero_si256();
-      typename Q::Error error;
-      k.one(x, block_values * b + i, q, outside, error);
-      marks[b] |= std::uint64_t{k.bad(outside, error)} << i;
-    }
-  }
-}
+#include "codec/slice/avx2_quantise.h"
 
 /// See avx512_sinks.h.
 template <class Value>
@@ -223,13 +71,13 @@ struct Avx2Base {
     const FlushSubnormals guard;
     switch (elements_of(p)) {
       case Elements::f32:
-        return quantise_all(Quantiser32<Elements::f32>(p), x, q);
+        return quantise_all<Quantiser32<Elements::f32>>(p, x, q);
       case Elements::f16:
-        return quantise_all(Quantiser32<Elements::f16>(p), x, q);
+        return quantise_all<Quantiser32<Elements::f16>>(p, x, q);
       case Elements::bf16:
-        return quantise_all(Quantiser32<Elements::bf16>(p), x, q);
+        return quantise_all<Quantiser32<Elements::bf16>>(p, x, q);
       case Elements::f64:
-        return quantise_all(Quantiser64(p), x, q);
+        return quantise_all<Quantiser64>(p, x, q);
       case Elements::exact32:
         std::memcpy(q, x, 4 * chunk_values);
         return true;

@@ -9,6 +9,7 @@
 #include <immintrin.h>
 
 #include <cstring>
+#include <type_traits>
 
 #include "codec/slice/byte_tables.h"
 #include "codec/slice/flush_subnormals.h"

@@ -74,8 +74,8 @@ struct ChoiceSample {
  private:
   static std::int32_t lane(__m512i v) { return _mm_cvtsi128_si32(_mm512_castsi512_si128(v)); }
 
-  /// Leading zero bits of the OR of each of a block's eight groups of eight zigzag residuals, twice; of both blocks. v ^
-  /// 2v has as many as the zigzag of v.
+  /// Leading zero bits of the OR of each of a block's eight groups of eight zigzag residuals, twice; of both blocks. v
+  /// ^ 2v has as many as the zigzag of v.
   template <Predictor P>
   [[nodiscard]] __m512i zeros(__m512i base) const {
     __m512i all = _mm512_setzero_si512();
