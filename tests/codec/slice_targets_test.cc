@@ -152,6 +152,47 @@ TEST_P(SliceTargets, AddAnArrayThatIsAllFill) {
   for (const Target target : fast_targets()) EXPECT_EQ(expected, on(target)) << slice::name_of(target);
 }
 
+/// Noise, a walk or a curve, with land in the same places whichever it is. `which`: for each chunk in turn.
+Array with_land(DType t, std::size_t count, std::array<int, 3> which, double fill) {
+  Array x(t, count);
+  Random noise(31), land(32);
+  double walk = 0;
+  std::size_t left = 100;  // of the land that the array begins with
+  for (std::size_t i = 0; i < count; ++i) {
+    if (left == 0 && land.below(60) == 0) left = land.below(3) == 0 ? 1 : land.below(200);
+    walk += noise.symmetric() / 50 - walk / 1000;
+    const double along = static_cast<double>(i % 2048) / 2048;
+    const double value =
+        std::array{noise.symmetric() * 0.9, walk, along * along * 0.8}[static_cast<std::size_t>(which[i / 2048 % 3])];
+    x.set_value(i, left != 0 ? fill : value);
+    left -= left != 0 ? 1 : 0;
+  }
+  return x;
+}
+
+/// One fill value in each, in the same places, and predictors of every pair.
+TEST_P(SliceTargets, AddUnlikeArraysWithTheSameLand) {
+  const DType t = GetParam();
+  if (!is_float(t)) return;
+  constexpr std::size_t count = 6 * 2048 + 100;
+  const Grid g = make_grid(t, t == DType::f32 || t == DType::f64 ? 1e-4 : 1e-2, 1);
+  for (const std::array<int, 3> other : {std::array{0, 1, 2}, {1, 2, 0}, {2, 0, 1}})
+    for (const double fill : {60000.0, -60000.0, 0.0}) {  // a sum of 0, and no land in the other
+      const Array x = with_land(t, count, {0, 1, 2}, 60000);
+      const Array y = with_land(t, count, other, fill);
+      const auto on = [&](Target target) {
+        const OnTarget guard(target);
+        return run(x, y, all_fill(t, count), g);
+      };
+      const Results expected = on(Target::scalar);
+      ASSERT_EQ(expected.sum.code, Code::ok);
+      for (const Target target : fast_targets()) {
+        SCOPED_TRACE(slice::name_of(target));
+        compare(expected, on(target));
+      }
+    }
+}
+
 TEST_P(SliceTargets, DoNotCareForAlignment) {
   const DType t = GetParam();
   constexpr std::size_t count = 2 * 2048 + 77;

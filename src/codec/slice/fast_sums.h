@@ -237,7 +237,10 @@ struct FastSums : FastCodec<V> {
       const std::size_t n = add_planes(p, pa, pb, c, choice, to, rare);
       if (n != 0) return n;
     }
-    if ((ca.fill_blocks | cb.fill_blocks) != 0) return exact();
+    if ((ca.fill_blocks | cb.fill_blocks) != 0) {
+      const std::size_t n = count == chunk_values ? add_filled(pa, ca, pb, cb, agree ? &choice : nullptr, to) : 0;
+      return n != 0 ? n : exact();
+    }
     Integers x;
     Integers y;
     unpack(ca, x);
@@ -308,6 +311,33 @@ struct FastSums : FastCodec<V> {
       if (!add_blocks(ca, cb, choice, w)) return 0;
       if (unclear(p, w.codes, w.coded(), choice.predictor, chunk_values)) return rare();
       return finish_sum(p, w, choice, fill, to);
+    }
+    return 0;
+  }
+
+  /// Of coded chunks whose exceptions are one value each, in the same places: integers are added. `given` as in
+  /// add_integers(). Returns 0 where that would not do.
+  static std::size_t add_filled(const Params& pa, const Parsed& ca, const Params& pb, const Parsed& cb,
+                                const Choice<std::int32_t>* given, std::uint8_t* to) {
+    if constexpr (staged) {
+      Fill sum;
+      if (ca.kind != Kind::coded || cb.kind != Kind::coded || !common_fill(pa, ca, pb, cb, sum)) return 0;
+      Integers x;
+      Integers y;
+      Fill fx;
+      Fill fy;
+      get_blocks(ca, ToMemory{x.q}, fx);
+      get_blocks(cb, ToMemory{y.q}, fy);
+      for (int b = 0; b < chunk_blocks; ++b) {
+        sum.marks[b] = bit(sum.blocks, b) ? fx.marks[b] : 0;
+        if (bit(sum.blocks, b) && (fx.marks[b] == 0 || fx.marks[b] != fy.marks[b])) return 0;
+      }
+      if (all_marked(sum)) return 0;
+      for (int i = 0; i < chunk_values; ++i) x.q[i] = wrap_add(x.q[i], y.q[i]);
+      hold(x.q, sum.marks);
+      const Choice<std::int32_t> choice = FastExactSums<V>::choice_of_sum(x, given);
+      x.start(choice.base);
+      return Codec::encode_in_stages(x, choice, 0, sum, 8, Ahead(x.q, 1), largest_chunk, to);
     }
     return 0;
   }
