@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "collective/block_counts.h"
 #include "collective/budget.h"
 #include "collective/call.h"
 #include "collective/choice.h"
@@ -34,21 +35,6 @@ std::optional<Failure> move(const std::vector<ConstArray>& parts, const std::vec
 /// What a result is verified with.
 void exact_slab(const Slab& s, Communicator& comm, const Options& lossless) {
   alltoallv(s.send, s.send_counts, s.recv, s.recv_counts, comm, lossless);
-}
-
-/// Throws Error(mismatch) where a rank does not expect what another sends. `rows`: of each rank, its send counts and
-/// then its receive counts.
-void require_matching(const std::vector<std::uint64_t>& rows, std::size_t n) {
-  for (std::size_t from = 0; from < n; ++from) {
-    for (std::size_t to = 0; to < n; ++to) {
-      const std::uint64_t sent = rows[from * 2 * n + to];
-      const std::uint64_t expected = rows[to * 2 * n + n + from];
-      if (sent == expected) continue;
-      throw Error(Code::mismatch, "alltoall: rank " + std::to_string(from) + " has " + std::to_string(sent) +
-                                      " elements for rank " + std::to_string(to) + ", which expects " +
-                                      std::to_string(expected));
-    }
-  }
 }
 
 /// `send`, or a copy where it lies in the place of the result, of its parts one after the other: MPI has it either way,
@@ -116,7 +102,6 @@ const Report& alltoall(const ConstArray& send, const MutArray& recv, Communicato
 const Report& alltoallv(const ConstArray& send, const Parts& out, const MutArray& recv, const Parts& in,
                         Communicator& comm, const Options& options) {
   Call call(Collective::alltoall, comm, options);
-  const auto n = static_cast<std::size_t>(comm.size());
   const auto me = static_cast<std::size_t>(comm.rank());
   const auto send_counts = out.counts;
   const auto recv_counts = in.counts;
@@ -149,12 +134,7 @@ const Report& alltoallv(const ConstArray& send, const Parts& out, const MutArray
   plain.propose(out.displs.empty() ? send : longest_of(parts, {nullptr, 0, send.dtype}));
   const Agreement agreed = call.agree(CountRule::any);
 
-  Counts row(send_counts.begin(), send_counts.end());
-  row.insert(row.end(), recv_counts.begin(), recv_counts.end());
-  const auto rows = exchange_rows(comm, row, call.report());
-  require_matching(rows, n);
-
-  const std::size_t largest = *std::max_element(rows.begin(), rows.end());
+  const std::size_t largest = largest_block(comm, send_counts, recv_counts, call.report());
   call.verify(agreed, {parts, places, largest}, exact_slab);
   if (const Report* done = plain.if_cheaper(agreed)) return *done;
   auto program = agreed.in_place ? schedule::pairwise::exchange(comm.size(), comm.rank())

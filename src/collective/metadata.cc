@@ -7,12 +7,14 @@
 #include <span>
 
 #include "collective/budget.h"
+#include "collective/exchange.h"
 
 namespace laconic {
 namespace {
 
-constexpr std::uint32_t version = 0x3743414cU;  // "LAC7": both ends speak the same record
+constexpr std::uint32_t version = 0x3843414cU;  // "LAC8": both ends speak the same record
 constexpr std::size_t text_room = 136;
+using Text = std::array<char, text_room>;
 constexpr std::uint8_t flag_confirm = 1;
 constexpr std::uint8_t flag_in_place = 2;
 constexpr std::uint8_t flag_verify = 4;
@@ -35,9 +37,8 @@ struct Record {
   std::uint64_t range_count = 0, range_non_finite = 0;
   double fraction = 0, sampled_within = 0, plain_seconds = 0, compressed_cost = 0;
   double ring_seconds = 0, direct_seconds = 0;
-  char text[text_room] = {};
 };
-static_assert(sizeof(Record) == 152 + text_room);
+static_assert(sizeof(Record) == 152);
 
 struct Verdict {
   std::int32_t code = 0;
@@ -82,10 +83,7 @@ Record pack(const Proposal& p) {
   r.range_max = p.range.max;
   r.range_count = p.range.count;
   r.range_non_finite = p.range.non_finite;
-  if (p.refused) {
-    r.refused = static_cast<std::uint8_t>(p.refused->code());
-    put_text(r.text, sizeof r.text, p.refused->what());
-  }
+  if (p.refused) r.refused = static_cast<std::uint8_t>(p.refused->code());
   return r;
 }
 
@@ -191,27 +189,6 @@ void agree_on_fraction(Agreement& agreed, const std::vector<Record>& all) {
   agreed.fraction = (agreed.sampled ? fitting : any).get();
 }
 
-/// allgather_small of trivially copyable values, and what it cost.
-template <typename T>
-std::vector<T> exchange(Communicator& comm, std::span<const T> mine, Report& report) {
-  const Timed clock(report.stats.wire_seconds);
-  std::vector<T> all;
-  try {
-    all = allgather_values(comm.transport(), mine);
-  } catch (...) {
-    comm.mark_unusable();
-    throw;
-  }
-  report.stats.wire_bytes += mine.size_bytes();
-  report.bytes_received += all.size() * sizeof(T) - mine.size_bytes();
-  ++report.messages_sent;
-  return all;
-}
-template <typename T>
-std::vector<T> exchange(Communicator& comm, const T& mine, Report& report) {
-  return exchange(comm, std::span<const T>(&mine, 1), report);
-}
-
 /// "rank 1 passed count 20, rank 0 has counts[1] = 15"
 [[noreturn]] void throw_other_parts(Collective what, int rank, std::uint64_t count, const std::string& who,
                                     std::uint64_t expected) {
@@ -255,13 +232,16 @@ void require_totals(const std::vector<Record>& all) {
   }
 }
 
-void require_nobody_refused(const std::vector<Record>& all) {
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    if (all[r].refused == 0) continue;
-    const std::string text(all[r].text, strnlen(all[r].text, text_room));
-    throw refusal(static_cast<Collective>(all[r].collective), static_cast<int>(r),
-                  Error(static_cast<Code>(all[r].refused), text));
-  }
+/// Only where somebody refuses do the words travel, too.
+void require_nobody_refused(Communicator& comm, const Proposal& mine, const std::vector<Record>& all, Report& report) {
+  const auto first = std::ranges::find_if(all, [](const Record& r) { return r.refused != 0; });
+  if (first == all.end()) return;
+  Text text{};
+  if (mine.refused) put_text(text.data(), text.size(), mine.refused->what());
+  const auto rank = static_cast<std::size_t>(first - all.begin());
+  const Text words = exchange(comm, text, report)[rank];
+  throw refusal(static_cast<Collective>(first->collective), static_cast<int>(rank),
+                Error(static_cast<Code>(first->refused), std::string(words.data(), strnlen(words.data(), text_room))));
 }
 
 }  // namespace
@@ -274,7 +254,7 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
   const double before = report.stats.wire_seconds;
   const std::vector<Record> all = exchange(comm, pack(mine), report);
   report.agreement_seconds = report.stats.wire_seconds - before;
-  require_nobody_refused(all);
+  require_nobody_refused(comm, mine, all, report);
   require_one_collective(all);
   require_equal(all, rule);
   Agreement agreed;
@@ -302,11 +282,6 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
   }
   agree_on_fraction(agreed, all);
   return agreed;
-}
-
-std::vector<std::uint64_t> exchange_rows(Communicator& comm, std::span<const std::size_t> row, Report& report) {
-  const std::vector<std::uint64_t> mine(row.begin(), row.end());
-  return exchange(comm, std::span<const std::uint64_t>(mine), report);
 }
 
 double mean_fraction(Communicator& comm, double mine, double none, Report& report) {

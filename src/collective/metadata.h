@@ -88,9 +88,6 @@ Error refusal(Collective collective, int rank, const Error& why);
 /// values. Of the parts digests are exchanged; where these differ, all show what they have in one more exchange.
 Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report& report);
 
-/// Every rank's row of counts (size() entries each), one after the other.
-std::vector<std::uint64_t> exchange_rows(Communicator& comm, std::span<const std::size_t> row, Report& report);
-
 /// The mean over the ranks that have a sample (Proposal::fraction); `none` where nobody has.
 double mean_fraction(Communicator& comm, double mine, double none, Report& report);
 

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
+#include <string>
 
 #include "collective/alltoall.h"
+#include "collective/block_counts.h"
 #include "collective/fields.h"
 #include "collective/moved.h"
 #include "collective/world.h"
@@ -74,6 +77,34 @@ TEST(Alltoall, AnyCounts) {
     const auto symmetric = [](int from, int to) { return static_cast<std::size_t>((from + to) % 3) * 3333; };
     expect_alltoall<float>("smooth", n, symmetric, true, true, with("1e-3", 2048), 1e-3);
   }
+}
+
+// Among many ranks each hears of its own blocks alone.
+TEST(Alltoall, AnyCountsOfManyRanks) {
+  const auto sparse = [](int from, int to) { return static_cast<std::size_t>((from * 7 + to * 3) % 11 / 8) * 40; };
+  expect_alltoall<float>("smooth", most_ranks_that_hear_all + 3, sparse, false, true, with("1e-3"), 1e-3);
+}
+
+TEST(Alltoall, ManyRanksAllNameTheFirstBlockThatIsNotExpected) {
+  constexpr int n = most_ranks_that_hear_all + 3;
+  std::vector<std::string> said(n);
+  world::run<float>(n, [&](int rank, Communicator& comm) {
+    const auto me = static_cast<std::size_t>(rank);
+    const std::vector<std::size_t> out(n, 3);
+    std::vector<std::size_t> in(n, 3);
+    if (rank == 5) in[40] = 4;
+    if (rank == 60) in[7] = in[66] = 2;
+    const std::vector<float> send(n * 3);
+    std::vector<float> recv(std::accumulate(in.begin(), in.end(), std::size_t{0}));
+    try {
+      alltoallv(view(send), out, view(recv), in, comm, with("1e-3"));
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Code::mismatch);
+      said[me] = e.what();
+    }
+    return std::pair(std::vector<float>{}, Report{});
+  });
+  EXPECT_EQ(said, std::vector<std::string>(n, "alltoall: rank 7 has 3 elements for rank 60, which expects 2"));
 }
 
 // One rank in place, the others not: all must take the same schedule.
