@@ -108,9 +108,8 @@ std::uint64_t largest_block(Communicator& comm, std::span<const std::size_t> sen
     mine.odd = {from, static_cast<std::uint64_t>(comm.rank()), counts[from], recv_counts[from]};
   }
   const auto all = exchange(comm, mine, report);  // with which it ends where messages need the help of others
-  const auto first = std::ranges::min_element(all, {}, [](const Summary& s) {
-    return std::tuple(s.any == 0, s.odd.from, s.odd.to);
-  });
+  const auto first =
+      std::ranges::min_element(all, {}, [](const Summary& s) { return std::tuple(s.any == 0, s.odd.from, s.odd.to); });
   if (first->any != 0) refuse(first->odd);
   return std::ranges::max(all, {}, &Summary::largest).largest;
 }

@@ -89,12 +89,40 @@ constexpr hn::FixedTag<float, 2> f32x2;
 constexpr hn::FixedTag<std::int32_t, 4> i32x4;
 constexpr hn::FixedTag<std::int32_t, 2> i32x2;
 
-/// A whole chunk of f32; false if any value is an exception.
-inline bool quantise_f32(const Params& p, const float* x, std::int32_t* q) {
+#if HWY_NATIVE_FMA
+/// A whole chunk of f32; false if any value is an exception or, unless errors are `Checked`, may be one.
+template <bool Checked>
+bool quantise_f32(const Params& p, const float* x, std::int32_t* q) {
+  const auto inverse = hn::Set(f32x4, p.inverse32);
+  const auto step = hn::Set(f32x4, p.step32);
+  const auto middle = hn::Set(f32x4, 0x1p23F + static_cast<float>(1 << p.grid.qbits));
+  const auto middle_bits = hn::BitCast(i32x4, middle);
+  auto low = hn::Zero(i32x4);
+  auto high = hn::Zero(i32x4);
+  auto worst = hn::Zero(f32x4);
+  for (int i = 0; i < chunk_values; i += 4) {
+    const auto a = hn::LoadU(f32x4, x + i);
+    const auto t = hn::MulAdd(a, inverse, middle);
+    const auto r = hn::Sub(hn::BitCast(i32x4, t), middle_bits);  // in the window, where bits count integers
+    low = hn::Min(low, r);
+    high = hn::Max(high, r);
+    if constexpr (Checked) worst = hn::Max(worst, hn::Abs(hn::Sub(a, hn::Mul(hn::Sub(t, middle), step))));
+    hn::StoreU(r, i32x4, q + i);
+  }
+  const std::int64_t most = Checked ? std::int64_t{1} << p.grid.qbits : p.proven;
+  const auto least = hn::Set(i32x4, static_cast<std::int32_t>(-most));
+  const auto top = hn::Set(i32x4, static_cast<std::int32_t>(Checked ? most - 1 : p.highest_proven()));
+  return hn::AllFalse(i32x4, hn::Lt(low, least)) && hn::AllFalse(i32x4, hn::Gt(high, top)) &&
+         hn::AllTrue(f32x4, hn::Le(worst, hn::Set(f32x4, p.bound32)));
+}
+#else
+/// The same where there is no fused multiply-add: in doubles, see above.
+template <bool Checked>
+bool quantise_f32(const Params& p, const float* x, std::int32_t* q) {
   const double half = static_cast<double>(1 << p.grid.qbits);
   const auto inverse = hn::Set(f64x2, static_cast<double>(p.inverse32));
-  const auto least = hn::Set(f64x2, -half - 0.25);
-  const auto most = hn::Set(f64x2, half - 0.5);
+  const auto least = hn::Set(f64x2, Checked || p.all_proven() ? -half - 0.25 : 0.5 - static_cast<double>(p.proven));
+  const auto most = hn::Set(f64x2, Checked || p.all_proven() ? half - 0.5 : static_cast<double>(p.proven) - 0.5);
   const auto magic = hn::Set(f64x2, magic52);
   const auto step = hn::Set(f32x2, p.step32);
   auto inside = hn::Eq(least, least);
@@ -105,12 +133,15 @@ inline bool quantise_f32(const Params& p, const float* x, std::int32_t* q) {
     inside = hn::And(inside, hn::And(hn::Ge(v, least), hn::Lt(v, most)));
     // Clamped, so that nothing overflows; what was outside is already known.
     const auto r = hn::Sub(hn::Add(hn::Min(hn::Max(v, least), most), magic), magic);
-    const auto value = hn::Mul(hn::DemoteTo(f32x2, r), step);
-    worst = hn::Max(worst, hn::Abs(hn::Sub(a, value)));
+    if constexpr (Checked) {
+      const auto value = hn::Mul(hn::DemoteTo(f32x2, r), step);
+      worst = hn::Max(worst, hn::Abs(hn::Sub(a, value)));
+    }
     hn::StoreU(hn::DemoteTo(i32x2, r), i32x2, q + i);
   }
   return hn::AllTrue(f64x2, inside) && hn::AllTrue(f32x2, hn::Le(worst, hn::Set(f32x2, p.bound32)));
 }
+#endif
 
 /// Everything of the policy but the plane coder.
 struct PortableBase {
@@ -121,7 +152,11 @@ struct PortableBase {
       load_exact(p, x, q);
       return true;
     }
-    if (p.grid.dtype == DType::f32) return quantise_f32(p, static_cast<const float*>(x), q);
+    if (p.grid.dtype == DType::f32) {
+      const auto* f32 = static_cast<const float*>(x);
+      if (p.proven != 0 && quantise_f32<false>(p, f32, q)) return true;
+      return !p.all_proven() && quantise_f32<true>(p, f32, q);
+    }
     bool all = true;
     quantise_each(p, x, [&](std::int32_t v, bool good, int i) {
       q[i] = v;
