@@ -6,6 +6,7 @@
 #include <string>
 
 #include "collective/layout.h"
+#include "collective/moving_range.h"
 #include "collective/outliers.h"
 #include "collective/plain_way.h"
 #include "collective/pool.h"
@@ -218,11 +219,21 @@ void Call::scan_operand(std::span<const ConstArray> parts) {
   if (options_.bound.kind == BoundKind::lossless || !is_float(proposal_.dtype)) return;
   check([&] {
     const Timed clock(report_.stats.compute_seconds);
+    if (moves_within_absolute_bound()) {
+      proposal_.range = moving_range(comm_.memory(), parts, options_.bound.value);
+      return;
+    }
     Range range;
     for (const ConstArray& part : parts)
       if (part.count != 0) range = merge(range, comm_.memory().scan(part));
     proposal_.range = range;
   });
+}
+
+bool Call::moves_within_absolute_bound() const {
+  const DType t = proposal_.dtype;
+  return proposal_.op == Op::none && options_.bound.kind == BoundKind::absolute && options_.bound.value > 0 &&
+         options_.codec == CodecId::slice && framework() == Framework::on_grid && (t == DType::f32 || t == DType::f64);
 }
 
 Agreement Call::agree(CountRule rule) {

@@ -1,0 +1,82 @@
+#include "collective/moving_range.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "collective/sample.h"
+
+namespace laconic {
+namespace {
+
+// The usual range: so many times the bound. Rounding its values takes half a percent of an f32's bound, and a grid of 14
+// bits reaches to its end.
+constexpr double usual_bounds = 0x1p15 * 0.99;
+// A sample must stay this much below: other values are larger than those in it.
+constexpr double headroom = 4;
+// Shorter arrays are looked through: that costs little, and a sample is much of them.
+constexpr std::uint64_t fewest_chunks = 16 * Sample::most_chunks;
+
+/// No grid has a larger one within the bound.
+double reach_of(DType t, double bound) { return std::ldexp(bound, t == DType::f64 ? 51 : 23); }
+
+/// The largest magnitude of what can be on a grid, in memory where `scan` and `count` look.
+double largest_within(Memory& memory, ConstArray x, double reach) {
+  if (x.count == 0) return 0;
+  const Range range = memory.scan(x);
+  if (range.max_abs() <= reach) return range.max_abs();
+  return memory.count_outliers(x, reach, range.max_abs()).within;
+}
+
+/// The same of a sample.
+double largest_sampled(Memory& memory, ConstArray x, double reach) {
+  const Sample sample{x.count};
+  Room copy;
+  if (!memory.on_host()) {
+    copy = host_memory().array_room(sample.elements() * size_of(x.dtype));
+    memory.fetch_sample(x, copy.get());
+    return largest_within(host_memory(), {copy.get(), sample.elements(), x.dtype}, reach);
+  }
+  double largest = 0;
+  for (std::uint64_t i = 0; i < sample.chunks(); ++i) {
+    const std::size_t first = sample.first(i);
+    const ConstArray chunk = slice_of(x, first, std::min(frame::chunk_values, x.count - first));
+    largest = std::max(largest, largest_within(memory, chunk, reach));
+  }
+  return largest;
+}
+
+/// Whether a usual range will do.
+bool is_usual(Memory& memory, std::span<const ConstArray> parts, double usual, double reach) {
+  return std::ranges::all_of(parts, [&](const ConstArray& x) {
+    if (x.count == 0) return true;
+    const bool is_short = Sample{x.count}.chunks_in_all() < fewest_chunks;
+    return headroom * (is_short ? largest_within(memory, x, reach) : largest_sampled(memory, x, reach)) <= usual;
+  });
+}
+
+}  // namespace
+
+Range moving_range(Memory& memory, std::span<const ConstArray> parts, double bound) {
+  std::uint64_t count = 0, longest = 0;
+  for (const ConstArray& x : parts) {
+    count += x.count;
+    longest = std::max<std::uint64_t>(longest, x.count);
+  }
+  if (count == 0) return {};
+  const DType t = parts.front().dtype;
+  const double reach = reach_of(t, bound);
+  const double usual = usual_bounds * bound;
+  const bool is_long = Sample{longest}.chunks_in_all() >= fewest_chunks;
+  const double type_limit = t == DType::f64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  double largest = 0;
+  if (is_long && usual < type_limit && is_usual(memory, parts, usual, reach)) {
+    largest = usual;
+  } else {
+    for (const ConstArray& x : parts) largest = std::max(largest, largest_within(memory, x, reach));
+  }
+  return {-largest, largest, count, 0};
+}
+
+}  // namespace laconic

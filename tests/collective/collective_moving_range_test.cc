@@ -1,0 +1,126 @@
+#include "collective/moving_range.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "collective/bcast.h"
+#include "collective/gather.h"
+#include "collective/moved.h"
+#include "collective/world.h"
+
+namespace laconic {
+namespace {
+
+using moved::expect_within;
+using moved::with;
+using world::view;
+
+constexpr std::size_t is_long = std::size_t{400} * 2048 + 77;  // long enough for a sample to speak for it
+constexpr double bound = 1e-3;
+constexpr double usual = 0x1p15 * 0.99 * bound;  // about 32
+
+template <typename T>
+std::vector<T> wave(std::size_t count, double amplitude) {
+  std::vector<T> x(count);
+  for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<T>(amplitude * std::sin(static_cast<double>(i) / 500));
+  return x;
+}
+
+template <typename T>
+double largest(const std::vector<T>& x) {
+  const ConstArray whole = view(x);
+  const Range range = moving_range(host_memory(), std::span(&whole, 1), bound);
+  EXPECT_EQ(range.count, x.size());
+  EXPECT_EQ(range.min, -range.max);
+  return range.max;
+}
+
+template <typename T>
+void expect_ranges() {
+  EXPECT_EQ(largest(wave<T>(is_long, 5)), usual);
+  // Values too large for the usual range, in the sample; and a short array, of which all is looked at.
+  EXPECT_NEAR(largest(wave<T>(is_long, 50)), 50, 1e-3);
+  EXPECT_NEAR(largest(wave<T>(5000, 5)), 5, 1e-3);
+  // What no grid could hold is left out, how much ever it is.
+  for (const std::size_t count : {std::size_t{5000}, is_long}) {
+    for (const double amplitude : {5.0, 50.0}) {
+      auto x = wave<T>(count, amplitude);
+      for (std::size_t i = 0; i < x.size(); i += 2) x[i] = static_cast<T>(9.97e36);
+      x[1] = std::numeric_limits<T>::quiet_NaN();
+      x[3] = -std::numeric_limits<T>::infinity();
+      const bool stands_for_it = count == is_long && amplitude == 5;
+      EXPECT_NEAR(largest(x), stands_for_it ? usual : amplitude, 1e-3) << count << " up to " << amplitude;
+    }
+  }
+}
+
+TEST(MovingRange, IsTheUsualOneWhereASampleIsSmallBesideIt) {
+  expect_ranges<float>();
+  expect_ranges<double>();
+}
+
+TEST(MovingRange, OfSeveralPartsOrNone) {
+  const auto small = wave<float>(is_long, 5);
+  const auto large = wave<float>(3000, 50);
+  const std::array parts{view(small), view(large), ConstArray{nullptr, 0, DType::f32}};
+  EXPECT_NEAR(moving_range(host_memory(), parts, bound).max, 50, 1e-3);
+  EXPECT_EQ(moving_range(host_memory(), std::span(parts).first(1), bound).max, usual);
+  EXPECT_EQ(moving_range(host_memory(), std::span(parts).last(1), bound), Range{});
+  EXPECT_EQ(moving_range(host_memory(), {}, bound), Range{});
+}
+
+TEST(MovingRange, BoundsNearTheEndOfTheType) {
+  const auto x = wave<float>(is_long, 5);
+  const ConstArray whole = view(x);
+  for (const double huge : {1e35, 1e38, 1e300, std::numeric_limits<double>::max()})
+    EXPECT_NEAR(moving_range(host_memory(), std::span(&whole, 1), huge).max, 5, 1e-3) << huge;
+}
+
+/// bcast and gather of x, which differ in who brings data.
+template <typename T>
+std::size_t expect_moves(const std::vector<T>& x) {
+  constexpr int ranks = 3;
+  const auto sent = world::run<T>(ranks, [&](int rank, Communicator& comm) {
+    auto y = rank == 1 ? x : std::vector<T>(x.size());
+    const Report report = bcast(view(y), 1, comm, with("1e-3"));
+    return std::pair(y, report);
+  });
+  world::expect_same_everywhere(sent);
+  expect_within(sent.results[0], x, bound);
+  EXPECT_EQ(sent.reports[0].result_bound, bound);
+  const auto gathered = world::run<T>(ranks, [&](int rank, Communicator& comm) {
+    std::vector<T> all(rank == 0 ? ranks * x.size() : 0);
+    const Report report = gather(view(x), view(all), std::vector<std::size_t>(ranks, x.size()), 0, comm, with("1e-3"));
+    return std::pair(all, report);
+  });
+  for (int r = 0; r < ranks; ++r) {
+    const auto at = gathered.results[0].begin() + r * static_cast<std::ptrdiff_t>(x.size());
+    expect_within(std::vector<T>(at, at + static_cast<std::ptrdiff_t>(x.size())), x, bound);
+  }
+  return sent.reports[1].stats.wire_bytes;
+}
+
+TEST(MovingRange, WhatASampleHasNotSeenKeepsTheBound) {
+  auto x = wave<float>(is_long, 5);
+  const std::size_t plain = expect_moves(x);
+  for (std::size_t i = 2048; i < 5000; ++i) x[i] = 1e4F + static_cast<float>(i) * 7;  // between chunks of the sample
+  x[9000] = 31.9F;
+  x[9001] = 32.5F;
+  x[9002] = -1e30F;
+  x[9003] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_LT(expect_moves(x), plain + 2 * 4 * 3000);
+}
+
+TEST(MovingRange, LandCostsNoStep) {
+  auto sea = wave<float>(is_long, 5);
+  const std::size_t without = expect_moves(sea);
+  for (std::size_t i = 0; i < sea.size(); ++i)
+    if (i / 1000 % 3 == 0) sea[i] = 9.97e36F;
+  EXPECT_LT(expect_moves(sea), without);
+}
+
+}  // namespace
+}  // namespace laconic
