@@ -38,9 +38,10 @@ enum class Promise : std::uint8_t {
 /// What the header knows about a payload.
 struct Coded {
   Grid grid;
-  std::size_t count = 0;       ///< elements of the whole payload
-  std::uint32_t operands = 1;  ///< arrays that were summed into it; more than 1 for linear codecs only
-  std::uint32_t divisor = 1;   ///< decoding: values are divided by it; not 1 for linear codecs only
+  std::size_t count = 0;        ///< elements of the whole payload
+  std::uint32_t operands = 1;   ///< arrays that were summed into it; more than 1 for linear codecs only
+  std::uint32_t divisor = 1;    ///< decoding: values are divided by it; not 1 for linear codecs only
+  std::size_t whole_bytes = 0;  ///< decoding: of what the elements are a part of; see frame::decode()
   /// Sums may show it an operand as they use it, and what they write once it is final, but for a table at its
   /// beginning. What is not shown is up to the caller.
   Witness* witness = nullptr;

@@ -30,7 +30,7 @@ class SliceCodec final : public Codec, public LinearCodec {
   void decode(const Coded& coded, CodecBytes payload, std::size_t first, MutArray y, int threads) const override {
     slice::decode(slice::params_for(coded.grid, coded.operands, coded.divisor),
                   slice::check_table(payload, coded.count), first / slice::chunk_values, slice::chunks_of(y.count),
-                  y.data, threads);
+                  y.data, threads, coded.whole_bytes);
   }
 
   [[nodiscard]] std::size_t sum_capacity(DType dtype, std::size_t count, std::size_t chunk_bytes) const override {

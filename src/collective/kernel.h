@@ -23,7 +23,9 @@ class Kernel {
  public:
   /// Per block: what this rank brings (null data where it brings nothing), and where it goes (null data: not wanted).
   Kernel(std::vector<ConstArray> operands, std::vector<MutArray> results)
-      : operands_(std::move(operands)), results_(std::move(results)) {}
+      : operands_(std::move(operands)), results_(std::move(results)) {
+    for (const MutArray& r : results_) result_bytes_ += r.data != nullptr ? r.bytes() : 0;
+  }
   virtual ~Kernel() = default;
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;
@@ -106,6 +108,7 @@ class Kernel {
 
   std::vector<ConstArray> operands_;
   std::vector<MutArray> results_;
+  std::size_t result_bytes_ = 0;  ///< of all that this rank gets
   double compute_seconds_ = 0;
 
  private:

@@ -48,7 +48,7 @@ std::size_t MovementKernel::encode(ConstArray x, frame::MutBytes out) const {
 
 void MovementKernel::decode(frame::Bytes message, MutArray y) const {
   expect_frame(message, budget_.grid, y.count, budget_.codec);
-  frame::decode(message, y, threads_);
+  frame::decode(message, y, threads_, 1, result_bytes_);
 }
 
 std::size_t MovementKernel::encode(const Part& part, frame::MutBytes out) { return encode(operand(part), out); }

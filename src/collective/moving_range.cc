@@ -10,8 +10,8 @@
 namespace laconic {
 namespace {
 
-// The usual range: so many times the bound. Rounding its values takes half a percent of an f32's bound, and a grid of 14
-// bits reaches to its end.
+// The usual range: so many times the bound. Rounding its values takes half a percent of an f32's bound, and a grid of
+// 14 bits reaches to its end.
 constexpr double usual_bounds = 0x1p15 * 0.99;
 // A sample must stay this much below: other values are larger than those in it.
 constexpr double headroom = 4;

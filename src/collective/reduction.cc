@@ -51,7 +51,7 @@ void GridReductionKernel::keep(const Part&) { refuse_alone(); }
 
 void GridReductionKernel::deliver(const Part& part, frame::Bytes message) {
   expect_frame(message, grid_, part.count);
-  frame::decode(message, result(part), threads_, divisor_);
+  frame::decode(message, result(part), threads_, divisor_, result_bytes_);
 }
 
 void refuse_alone() { throw Error(Code::internal, "a schedule left a reduction to one rank alone"); }

@@ -275,11 +275,13 @@ Header check(Bytes frame, int threads) {
   return h;
 }
 
-void decode(Bytes frame, MutArray out, int threads, std::uint32_t divisor) {
+void decode(Bytes frame, MutArray out, int threads, std::uint32_t divisor, std::size_t whole_bytes) {
   const Header h = check(frame, threads);
   check_array(h, out.dtype, out.count, "out");
   check_divisor(h, divisor);
-  codec_of(h).decode(coded_of(h, divisor), payload_of(frame, h), 0, out, threads);
+  Coded coded = coded_of(h, divisor);
+  coded.whole_bytes = whole_bytes;
+  codec_of(h).decode(coded, payload_of(frame, h), 0, out, threads);
 }
 
 void decode_chunks(Bytes frame, std::uint64_t first, std::uint64_t n, MutArray out, bool verified,

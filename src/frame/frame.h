@@ -54,7 +54,9 @@ Header check(Bytes frame, int threads = 1);
 
 /// Decodes a whole frame into out (out.dtype and out.count must match the header: Error(invalid_argument)). Validates
 /// first. divisor > 1 gives the average of a sum: value = round(q * (step / divisor)); for linear codecs only.
-void decode(Bytes frame, MutArray out, int threads = 1, std::uint32_t divisor = 1);
+/// whole_bytes: where `out` is a part of something larger that is decoded in one go, how large that is; so elements are
+/// written past the caches where all of them would drive out each other.
+void decode(Bytes frame, MutArray out, int threads = 1, std::uint32_t divisor = 1, std::size_t whole_bytes = 0);
 
 /// Random access: decodes chunks [first, first + n) of a frame into out, whose count must be the values in them.
 /// `verified` skips check(): for a caller that has already called it on these very bytes.

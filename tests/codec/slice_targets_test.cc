@@ -234,5 +234,24 @@ TEST(SliceTargetsLarge, DecodeAsTheReferenceDoes) {
       EXPECT_TRUE(expected == on(target, offset)) << slice::name_of(target) << " at offset " << offset;
 }
 
+/// A part of something large is written past the caches, too.
+TEST(SliceTargetsLarge, DecodePartsAsTheReferenceDoes) {
+  constexpr std::size_t count = 3 * 2048 + 77;
+  for (const DType t : {DType::f32, DType::f64, DType::f16, DType::i32})
+    for (const Grid& g : grids_of(t)) {
+      const Array x = sample(t, Kind::mixed, count);
+      const Outcome f = encoded(x, g);
+      const Array expected = decoded(x, f);
+      for (const Target target : fast_targets())
+        for (const std::size_t offset : {0U, 4U, 9U}) {
+          const OnTarget guard(target);
+          Array y(t, count, offset);
+          frame::decode(f.frame, y.view(), 1, 1, std::size_t{1} << 40);
+          EXPECT_TRUE(expected == y) << describe(t, g, Kind::mixed, count) << ", " << slice::name_of(target)
+                                     << " at offset " << offset;
+        }
+    }
+}
+
 }  // namespace
 }  // namespace laconic::test

@@ -1,5 +1,3 @@
-#include "collective/moving_range.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -9,6 +7,7 @@
 #include "collective/bcast.h"
 #include "collective/gather.h"
 #include "collective/moved.h"
+#include "collective/moving_range.h"
 #include "collective/world.h"
 
 namespace laconic {

@@ -339,11 +339,12 @@ std::size_t sum(const Params& p, const Local& local, std::span<const Operand> op
                        });
 }
 
-void decode(const Params& params, const Payload& in, std::size_t first, std::size_t n, void* y, int threads) {
+void decode(const Params& params, const Payload& in, std::size_t first, std::size_t n, void* y, int threads,
+            std::size_t whole_bytes) {
   const Kernels& k = kernels();
   const auto element_bytes = static_cast<std::size_t>(params.shape.element_bytes);
   Params p = params;
-  p.stream = leaves_caches(n * chunk_values * element_bytes);
+  p.stream = leaves_caches(std::max(n * chunk_values * element_bytes, whole_bytes));
   const std::size_t parts =
       std::clamp<std::size_t>(static_cast<std::size_t>(std::max(threads, 1)), 1, std::max<std::size_t>(n, 1));
   parallel_ranges(n, parts, [&](std::size_t, std::size_t begin, std::size_t end) {

@@ -56,7 +56,8 @@ std::size_t encode(const Params& p, const void* x, std::size_t count, MutBytes o
 std::size_t sum(const Params& p, const Local& local, std::span<const Operand> operands, MutBytes out, int threads,
                 Witness* witness = nullptr);
 
-/// Decodes chunks [first, first + n) to y, which holds the values of just those.
-void decode(const Params& p, const Payload& in, std::size_t first, std::size_t n, void* y, int threads);
+/// Decodes chunks [first, first + n) to y, which holds the values of just those. `whole_bytes`: see frame::decode().
+void decode(const Params& p, const Payload& in, std::size_t first, std::size_t n, void* y, int threads,
+            std::size_t whole_bytes = 0);
 
 }  // namespace laconic::slice
