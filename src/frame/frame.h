@@ -65,10 +65,9 @@ void decode_chunks(Bytes frame, std::uint64_t first, std::uint64_t n, MutArray o
 
 /// out = x + frames[0] + frames[1] + ... on the grid, in one pass and without going through floating point: this is the
 /// step of a reduction, which meets the local operand (none: frames alone) and one or more received ones. At least two
-/// terms; the bytes are those of adding one after another, where all grids have as many bits. Same codec, points, count
-/// and dtype required (Error(mismatch); of x: Error(invalid_argument)), and a codec that is linear
-/// (Error(unsupported)). out must hold sum_capacity and overlap no operand; after an Error it holds anything. Returns
-/// the frame's bytes.
+/// terms; the bytes are those of adding one after another. Same codec, points, count and dtype required
+/// (Error(mismatch); of x: Error(invalid_argument)), and a codec that is linear (Error(unsupported)). out must hold
+/// sum_capacity and overlap no operand; after an Error it holds anything. Returns the frame's bytes.
 std::size_t sum(std::optional<ConstArray> x, std::span<const Bytes> frames, MutBytes out, int threads = 1);
 
 /// out = a + b.

@@ -159,6 +159,27 @@ TEST_P(SliceSum, DoesNotDependOnTheOrder) {
 INSTANTIATE_TEST_SUITE_P(Floats, SliceSum, testing::Values(DType::f32, DType::f64, DType::f16, DType::bf16),
                          [](const auto& p) { return std::string(laconic::name_of(p.param)); });
 
+/// A sum of large integers of 32 bits chooses its predictor by a mean that wraps, also where a frame that is added
+/// later needs 64 bits.
+TEST(SliceSumOfSeveral, IsAsOneAfterAnotherWhereGridsHaveOtherBits) {
+  constexpr std::size_t count = 2048;
+  Array noise(DType::f64, count);
+  Array ramp(DType::f64, count);
+  const Array zeros(DType::f64, count);
+  Random random(1);
+  for (std::size_t i = 0; i < count; ++i) {
+    noise.set_value(i, 0x1p26 + static_cast<double>(random.below(1 << 20)));
+    ramp.set_value(i, static_cast<double>(i));
+  }
+  const Grid narrow{.dtype = DType::f64, .step = 1, .bound = 0.5, .qbits = 28};
+  Grid wide = narrow;
+  wide.qbits = 40;
+  const std::vector<Outcome> frames = {encoded(noise, narrow), encoded(ramp, narrow), encoded(zeros, wide)};
+  EXPECT_EQ(summed(nullptr, noise, frames), summed_in_turn(nullptr, noise, frames));
+  const std::vector<Outcome> received = {encoded(zeros, narrow), frames[2]};
+  EXPECT_EQ(summed(&noise, noise, received), summed_in_turn(&noise, noise, received));
+}
+
 TEST(SliceSumIntegers, WrapAsUnsignedOnesDo) {
   for (const DType t : {DType::i32, DType::u32, DType::i64, DType::u64})
     for (const Kind kind : {Kind::smooth, Kind::huge, Kind::random_bits}) {

@@ -232,12 +232,16 @@ class ChunkAdder {
              std::size_t last)
       : p_(p), local_(local), count_(operands[0].payload.count), terms_(operands.size()) {
     std::uint32_t arrays = local.x != nullptr ? 1 : 0;
+    Grid grid = p.grid;
+    grid.qbits = local.x != nullptr ? local.params.grid.qbits : 0;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const Operand& o = operands[i];
       cursors_.emplace_back(o.payload, first, last, o.payload.witness);
       terms_[i].params = &o.params;
       arrays += o.params.operands;
-      partial_.push_back(params_for(p.grid, arrays));
+      // A later term's bits must not widen the integers of sums before it: their predictors might be others.
+      grid.qbits = std::max(grid.qbits, o.params.grid.qbits);
+      partial_.push_back(params_for(grid, arrays));
     }
   }
 
