@@ -2,7 +2,14 @@
 // listed as fill values. Every target refuses them, or makes the same of them as the reference.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "codec/slice/layout.h"
+#include "codec/slice/slice.h"
 #include "codec/slice_cases.h"
+#include "frame/layout.h"
 #include "support/patched_crc.h"
 #include "support/sanitized.h"
 
@@ -126,6 +133,49 @@ TEST(SliceHostileSums, FillValuesOfSumsAreAsAddingLeavesThem) {
         for (const Target target : fast_targets()) EXPECT_EQ(expected, on(target)) << slice::name_of(target);
       }
     }
+}
+
+/// A sum of one element that is an exception of so many terms. Each has 53 bits and begins seven above the one before,
+/// so adding them leaves nearly as many.
+Outcome sum_of_terms(const Outcome& like, std::uint8_t terms, int lowest, Random& random) {
+  slice::Word word{.index_planes = 1, .dictionary = 2};
+  const slice::Entry entry{.extra = slice::Extra::terms, .exact_units = 1U + 2U * terms};
+  // An index of block 0, the dictionary, the entry, the plane of marks, and the count of terms.
+  const std::array<std::uint32_t, 6> chunk = {word.pack(), 1, slice::code_extended << 8, entry.pack(), 0x0301, terms};
+  Outcome f = like;
+  const std::size_t bytes = sizeof chunk + std::size_t{8} * terms;
+  const std::size_t at = frame::header_bytes + slice::table_bytes(1);
+  f.frame.resize(at + bytes);
+  slice::store(f.frame.data() + frame::at_bytes, std::uint64_t{f.frame.size()});
+  slice::store(f.frame.data() + frame::header_bytes, static_cast<std::uint16_t>(bytes / 4));
+  std::memcpy(f.frame.data() + at, chunk.data(), sizeof chunk);
+  for (int i = 0; i < terms; ++i) {
+    const std::uint64_t bits = random.bits() >> 11 | std::uint64_t{1} << 52 | 1;
+    const double term = std::ldexp(static_cast<double>(bits), lowest + 7 * i);
+    slice::store(f.frame.data() + at + sizeof chunk + 8 * i, term);
+  }
+  patch_checksum(f.frame.data(), f.frame.size());
+  return f;
+}
+
+/// A byte counts the terms of an exception.
+TEST(SliceHostileSums, OfMoreTermsThanAByteCountsAreRefused) {
+  Array x(DType::f64, 1);
+  const Outcome one = encoded(x, make_grid(DType::f64, 1e-2, 1.3));
+  const Outcome two = added(x, one, one);
+  Random random(1);
+  const Outcome a = sum_of_terms(two, 255, -900, random);
+  const Outcome b = sum_of_terms(two, 255, -898, random);
+  const Outcome few = sum_of_terms(two, 20, -900, random);
+  std::vector<Target> targets = fast_targets();
+  targets.push_back(Target::scalar);
+  for (const Target target : targets) {
+    const OnTarget guard(target);
+    ASSERT_EQ(values_of(x, a).code, Code::ok) << slice::name_of(target);
+    EXPECT_EQ(added(x, a, b).code, Code::too_small) << slice::name_of(target);
+    EXPECT_EQ(summed(nullptr, x, {a, b, few}).code, Code::too_small) << slice::name_of(target);
+    EXPECT_EQ(values_of(x, added(x, a, few)).code, Code::ok) << slice::name_of(target);
+  }
 }
 
 }  // namespace

@@ -276,6 +276,9 @@ std::size_t add_as(const Params& p, const Params& pa, const Chunk<A>& a, bool a_
   add_values(pa, a, pb, b, c);
   Choice<I> choice;
   const Choice<I>* given = sum_choice(a, b, a_is_local, choice) ? &choice : nullptr;
+  // The stream has a byte to count an exception's terms.
+  for (const Expansion& e : c.terms)
+    if (e.terms().size() > 255) return chunk_too_large;
   const bool exact = p.shape.exact_only;
   if ((exact ? chunk_capacity(p.shape.element_bytes) : sum_chunk_bound(c)) > capacity) return chunk_too_large;
   return write_chunk(c, p.shape, exact ? reinterpret_cast<const std::uint8_t*>(c.q.data()) : nullptr, out, given);
