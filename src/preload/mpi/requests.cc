@@ -76,6 +76,35 @@ int to_the_end(const PlainStart& start, MPI_Comm comm) {
   return code == MPI_SUCCESS ? PMPI_Wait(&request, MPI_STATUS_IGNORE) : code;
 }
 
+/// Why `work` could not be done; empty: it was. The program's error handlers are called when that is over: what they
+/// throw is the program's, and they may never return.
+template <typename Work>
+std::string failure_of(Work&& work) {
+  try {
+    work();
+    return {};
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+/// Makes one call over a line, and counts it, unless it is MPI's own: false.
+bool serve(Runtime& runtime, Line& line, const Call& call, const std::string& label) {
+  if (call.irregular && line.passes_over(call.collective)) return false;
+  Communicator& comm = line.comm();
+  const std::optional<Shape> shape = call.irregular
+                                         ? line.agree(call.collective, word_of(call, comm.rank(), comm.size()))
+                                         : shape_of(call, comm.rank(), comm.size());
+  if (!shape && call.irregular) tally_of_process().pass("irregular calls of nothing, or of types that are not served");
+  const Rule* const rule = shape ? runtime.common_rule_for(call.collective, *shape, line, label) : nullptr;
+  if (rule == nullptr) return false;
+  const Options options = options_under(*rule, runtime.config());
+  const Report report = make(call, *shape, comm, options);
+  tally_of_process().add(call.collective, shape->bytes, report,
+                         plain_estimate(call.collective, shape->bytes, report, comm));
+  return true;
+}
+
 /// The request that the program has for a call: a receive.
 struct Bell {
   MPI_Request request = MPI_REQUEST_NULL;
@@ -130,84 +159,79 @@ auto find_persistent(MPI_Request request) {
 
 }  // namespace
 
-int perform(Runtime& runtime, Line& line, const Call& call, const std::string& label, const PlainCall& plain) noexcept {
-  try {
-    if (call.irregular && line.passes_over(call.collective)) return plain(line.mpi());
-    Communicator& comm = line.comm();
-    const std::optional<Shape> shape = call.irregular
-                                           ? line.agree(call.collective, word_of(call, comm.rank(), comm.size()))
-                                           : shape_of(call, comm.rank(), comm.size());
-    if (!shape && call.irregular)
-      tally_of_process().pass("irregular calls of nothing, or of types that are not served");
-    const Rule* const rule = shape ? runtime.common_rule_for(call.collective, *shape, line, label) : nullptr;
-    if (rule == nullptr) return plain(line.mpi());
-    const Options options = options_under(*rule, runtime.config());
-    const Report report = make(call, *shape, comm, options);
-    tally_of_process().add(call.collective, shape->bytes, report,
-                           plain_estimate(call.collective, shape->bytes, report, comm));
-    return MPI_SUCCESS;
-  } catch (const std::exception& e) {
-    return runtime.raise(call.comm, e.what());
-  }
+int perform(Runtime& runtime, Line& line, const Call& call, const std::string& label, const PlainCall& plain) {
+  bool served = false;
+  const std::string failure = failure_of([&] { served = serve(runtime, line, call, label); });
+  if (!failure.empty()) return runtime.raise(call.comm, failure);
+  return served ? MPI_SUCCESS : plain(line.mpi());
 }
 
-int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& plain) noexcept {
-  try {
-    if (!call.irregular && is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
-    Line* const line = group.foreground();
-    if (line != nullptr) return perform(runtime, *line, call, runtime.label_of(call, group), plain);
-    tally_of_process().pass(too_many_communicators);
-    return plain(call.comm);
-  } catch (const std::exception& e) {
-    return runtime.raise(call.comm, e.what());
-  }
+int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& plain) {
+  Line* line = nullptr;
+  bool aliased = false;
+  std::string label;
+  const std::string failure = failure_of([&] {
+    aliased = !call.irregular && is_aliased(call, group.rank());
+    if (aliased) return;
+    line = group.foreground();
+    if (line != nullptr) label = runtime.label_of(call, group);
+  });
+  if (!failure.empty()) return runtime.raise(call.comm, failure);
+  if (aliased) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
+  if (line != nullptr) return perform(runtime, *line, call, label, plain);
+  tally_of_process().pass(too_many_communicators);
+  return plain(call.comm);
 }
 
 int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, const KeepStart& keep,
-          MPI_Request* request) noexcept {
-  try {
-    if (!call.irregular && is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
+          MPI_Request* request) {
+  if (!call.irregular && is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
+  MPI_Comm plainly_over = MPI_COMM_NULL;
+  int code = MPI_SUCCESS;
+  const std::string failure = failure_of([&] {
     BackgroundLine& line = group.background();
     if (call.irregular && is_refused(call, group.rank(), group.size())) {
       say_no(line, call.collective);
-      return now(call.comm, request);
+      plainly_over = call.comm;
+      return;
     }
     Line* const idle = line.if_idle();
     const std::string label = runtime.label_of(call, group);
-    if (idle != nullptr && is_known_plain(runtime, *idle, call, label)) return now(idle->mpi(), request);
+    if (idle != nullptr && is_known_plain(runtime, *idle, call, label)) {
+      plainly_over = idle->mpi();
+      return;
+    }
     PlainCall plain = [start = keep(call)](MPI_Comm comm) { return to_the_end(start, comm); };
     const auto pending = std::make_shared<const Pending>(Pending{call, std::move(plain), label});
     Bell mine;
-    const int code = PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, mine.tag, bell, &mine.request);
-    if (code != MPI_SUCCESS) return code;
+    code = PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, mine.tag, bell, &mine.request);
+    if (code != MPI_SUCCESS) return;
     *request = mine.request;
     expect(mine);
     line.submit([&runtime, pending, mine](Line* on, const std::string& why_none) {
       run_in_background(runtime, *pending, on, why_none, mine);
     });
-    return MPI_SUCCESS;
-  } catch (const std::exception& e) {
-    return runtime.raise(call.comm, e.what());
-  }
+  });
+  if (!failure.empty()) return runtime.raise(call.comm, failure);
+  return plainly_over == MPI_COMM_NULL ? code : now(plainly_over, request);
 }
 
 int make_persistent(Runtime& runtime, const Group& group, Call call, const std::shared_ptr<OwnComm>& own,
-                    const KeepCall& keep, MPI_Request* request) noexcept {
-  try {
-    if (!call.irregular && is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
+                    const KeepCall& keep, MPI_Request* request) {
+  if (!call.irregular && is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
+  int code = MPI_SUCCESS;
+  const std::string failure = failure_of([&] {
     Bell mine;
-    const int code = PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, mine.tag, bell, &mine.request);
-    if (code != MPI_SUCCESS) return code;
+    code = PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, mine.tag, bell, &mine.request);
+    if (code != MPI_SUCCESS) return;
     PlainCall plain = keep(call);
     auto made = std::make_unique<Persistent>(Pending{call, std::move(plain), runtime.label_of(call, group)}, mine, own);
     *request = mine.request;
     const std::lock_guard lock(persistent_mutex);
     persistents.emplace_back(*request, std::move(made));
     ++persistent_count;
-    return MPI_SUCCESS;
-  } catch (const std::exception& e) {
-    return runtime.raise(call.comm, e.what());
-  }
+  });
+  return failure.empty() ? code : runtime.raise(call.comm, failure);
 }
 
 bool has_persistent() { return persistent_count != 0; }

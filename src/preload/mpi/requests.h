@@ -25,20 +25,21 @@ using PlainStart = std::function<int(MPI_Comm, MPI_Request*)>;
 using KeepCall = std::function<PlainCall(Call&)>;
 using KeepStart = std::function<PlainStart(Call&)>;
 
-/// One call over a line: decides about it, makes it, counts it. Returns MPI's code. Never throws.
-int perform(Runtime& runtime, Line& line, const Call& call, const std::string& label, const PlainCall& plain) noexcept;
+/// One call over a line: decides about it, makes it, counts it. Returns MPI's code. Throws what the program's error
+/// handlers throw, as MPI itself lets it pass.
+int perform(Runtime& runtime, Line& line, const Call& call, const std::string& label, const PlainCall& plain);
 /// Over the communicator's own line, now.
-int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& plain) noexcept;
+int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& plain);
 
 /// *request is complete when the call is done. `group` is accompanied. Returns at once. A call that is known to be
 /// MPI's own becomes a request of its own, by `now`.
 int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, const KeepStart& keep,
-          MPI_Request* request) noexcept;
+          MPI_Request* request);
 
 /// *request is inactive; each MPI_Start begins the call. `own`: of make_company(), for this one alone, since persistent
 /// calls may be started in any order.
 int make_persistent(Runtime& runtime, const Group& group, Call call, const std::shared_ptr<OwnComm>& own,
-                    const KeepCall& keep, MPI_Request* request) noexcept;
+                    const KeepCall& keep, MPI_Request* request);
 /// For MPI_Start: `start` starts the request, and if it is one of ours, the call begins.
 int start_persistent(MPI_Request* request, int (*start)(MPI_Request*));
 /// Whether there are any. Cheap.
