@@ -41,7 +41,7 @@ bool populates(std::uintptr_t first, std::size_t bytes) {
 #else
   static_cast<void>(first);
   static_cast<void>(bytes);
-  return true;
+  return false;
 #endif
 }
 
@@ -74,9 +74,9 @@ bool is_writable(const Side& side) {
   const TypeInfo& type = info_of(side.type);
   if (side.counts[0] == 0 || type.bytes == 0) return true;
   const Reach reach = reach_of(side);
-  if (!type.dense) return is_covered(reach);
   int known = 0;
-  if (!populates(reinterpret_cast<std::uintptr_t>(&known), sizeof known)) return true;  // an older kernel cannot tell
+  // A kernel before Linux 5.14, or one that is forbidden to, cannot tell: then its list of mappings must do.
+  if (!type.dense || !populates(reinterpret_cast<std::uintptr_t>(&known), sizeof known)) return is_covered(reach);
   return populates(reach.first, reach.end - reach.first);
 }
 
