@@ -94,6 +94,27 @@ static void uncommitted(void) {
   MPI_Comm_free(&comm);
 }
 
+/* Places that are none. */
+static void misplaced(void) {
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  expect(class_of(MPI_Allreduce(x, MPI_IN_PLACE, COUNT, MPI_FLOAT, MPI_SUM, comm)) ==
+             class_of(PMPI_Allreduce(x, MPI_IN_PLACE, COUNT, MPI_FLOAT, MPI_SUM, comm)),
+         "an allreduce whose result is in place");
+#ifdef MPICH_VERSION /* Open MPI itself ends there */
+  expect(class_of(MPI_Comm_free(NULL)) == class_of(PMPI_Comm_free(NULL)), "no communicator, freed");
+  expect(class_of(MPI_Comm_disconnect(NULL)) == class_of(PMPI_Comm_disconnect(NULL)), "no communicator, left");
+#endif
+  expect(class_of(MPI_Query_thread(NULL)) == class_of(PMPI_Query_thread(NULL)), "a level of threads for nobody");
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  go_on(comm);
+  MPI_Comm_free(&comm);
+}
+
 /* Collectives cannot be cancelled. */
 static void cancelled(void) {
   MPI_Comm comm;
@@ -151,6 +172,7 @@ int main(int argc, char** argv) {
   if (counts == NULL || places == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
   handlers();
   uncommitted();
+  misplaced();
   cancelled();
   attributes();
   free(counts);

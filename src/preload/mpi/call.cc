@@ -56,7 +56,7 @@ std::optional<MPI_Count> elements_of(const Side& side, int size) {
 
 /// Whether there is memory for what the side says it has. Derived types may hold absolute addresses.
 bool has_memory(const Side& side, MPI_Count elements) {
-  return elements == 0 || side.buffer != nullptr || !info_of(side.type).dense;
+  return elements == 0 || !info_of(side.type).dense || (side.buffer != nullptr && !in_place(side));
 }
 
 /// Elements that are understood, from memory that is there; or none at all.
@@ -286,12 +286,13 @@ std::optional<Op> op_for(const Call& call, const TypeInfo& type) {
 std::vector<const Side*> sides_of(const Call& call, int rank) {
   std::vector<const Side*> sides;
   const bool root = rank == call.root;
-  const auto consider = [&](const Side& side, bool used) {
-    if (used && !in_place(side)) sides.push_back(&side);
+  const auto consider = [&](const Side& side, bool used, bool may_be_in_place) {
+    if (used && !(may_be_in_place && in_place(side))) sides.push_back(&side);
   };
-  consider(call.send, call.collective != Collective::scatter || root);
-  consider(call.recv, call.collective == Collective::scatter || !is_rooted(call.collective) ||
-                          (root && call.collective != Collective::bcast));
+  const bool all = !is_rooted(call.collective), scatters = call.collective == Collective::scatter;
+  const bool receives = call.collective != Collective::bcast && (all || root);
+  consider(call.send, !scatters || root, receives && !scatters);
+  consider(call.recv, scatters || receives, scatters && root);
   return sides;
 }
 

@@ -107,7 +107,8 @@ struct Word {
 Word word_of(const Call& call, int rank, int size);
 std::optional<Shape> shape_of(const Word* words, int size);
 
-/// The sides that mean something on this rank: all but those in place, and those of interest at the root only.
+/// The sides that mean something on this rank: all but those in place, where MPI has that, and those of interest at the
+/// root only.
 std::vector<const Side*> sides_of(const Call& call, int rank);
 
 /// Makes the call over `comm`, which has the ranks of call.comm. Layouts that are no plain arrays are copied to such

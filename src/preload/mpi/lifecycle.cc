@@ -33,10 +33,10 @@ int initialize(int* argc, char*** argv, int required, int* provided) {
 }
 
 /// The program's communicator ends.
-void let_go(MPI_Comm comm) {
-  if (Runtime::get() == nullptr || comm == MPI_COMM_NULL) return;
-  Runtime::get()->take_group(comm);
-  laconic::preload::outlive_communicator(comm);
+void let_go(const MPI_Comm* comm) {
+  if (Runtime::get() == nullptr || comm == nullptr || *comm == MPI_COMM_NULL) return;
+  Runtime::get()->take_group(*comm);
+  laconic::preload::outlive_communicator(*comm);
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
 
 int MPI_Query_thread(int* provided) {
   static const auto mpi = next<decltype(&PMPI_Query_thread)>("MPI_Query_thread");
-  if (asked_level < 0) return mpi(provided);
+  if (asked_level < 0 || provided == nullptr) return mpi(provided);
   *provided = asked_level;
   return MPI_SUCCESS;
 }
@@ -64,13 +64,13 @@ int MPI_Finalize(void) {
 
 int MPI_Comm_free(MPI_Comm* comm) {
   static const auto mpi = next<decltype(&PMPI_Comm_free)>("MPI_Comm_free");
-  let_go(*comm);
+  let_go(comm);
   return mpi(comm);
 }
 
 int MPI_Comm_disconnect(MPI_Comm* comm) {
   static const auto mpi = next<decltype(&PMPI_Comm_disconnect)>("MPI_Comm_disconnect");
-  let_go(*comm);
+  let_go(comm);
   return mpi(comm);
 }
 

@@ -129,7 +129,7 @@ int MPI_Cancel(MPI_Request* request) {
 
 int MPI_Request_free(MPI_Request* request) {
   static const auto mpi = laconic::preload::next<decltype(&PMPI_Request_free)>("MPI_Request_free");
-  if (laconic::preload::has_persistent()) laconic::preload::forget_persistent(*request);
+  if (request != nullptr && laconic::preload::has_persistent()) laconic::preload::forget_persistent(*request);
   return mpi(request);
 }
 

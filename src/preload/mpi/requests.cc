@@ -238,7 +238,7 @@ bool has_persistent() { return persistent_count != 0; }
 
 int start_persistent(MPI_Request* request, int (*start)(MPI_Request*)) {
   Persistent* ours = nullptr;
-  if (persistent_count != 0 && Runtime::get() != nullptr) {
+  if (request != nullptr && persistent_count != 0 && Runtime::get() != nullptr) {
     const std::lock_guard lock(persistent_mutex);
     const auto at = find_persistent(*request);
     if (at != persistents.end()) ours = at->second.get();
