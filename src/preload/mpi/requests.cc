@@ -1,5 +1,7 @@
 #include "preload/mpi/requests.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -232,6 +234,18 @@ int make_persistent(Runtime& runtime, const Group& group, Call call, const std::
     ++persistent_count;
   });
   return failure.empty() ? code : runtime.raise(call.comm, failure);
+}
+
+bool hears_of_requests() {
+  const auto file_of = [](const void* what) {
+    Dl_info place{};
+    return ::dladdr(what, &place) != 0 ? place.dli_fbase : nullptr;
+  };
+  const auto is_ours = [&](const char* name) {
+    const void* const first = ::dlsym(RTLD_DEFAULT, name);
+    return first != nullptr && file_of(first) == file_of(&bell);
+  };
+  return is_ours("MPI_Start") && is_ours("MPI_Startall") && is_ours("MPI_Request_free");
 }
 
 bool has_persistent() { return persistent_count != 0; }

@@ -42,6 +42,9 @@ int make_persistent(Runtime& runtime, const Group& group, Call call, const std::
                     const KeepCall& keep, MPI_Request* request);
 /// For MPI_Start: `start` starts the request, and if it is one of ours, the call begins.
 int start_persistent(MPI_Request* request, int (*start)(MPI_Request*));
+/// Whether the program's MPI_Start() and its relatives are this library's. In front of it there may be a tool that
+/// knows no persistent collectives, and calls MPI's own functions: what is made here would never begin.
+bool hears_of_requests();
 /// Whether there are any. Cheap.
 bool has_persistent();
 /// For MPI_Request_free: forgets it, if it is one of ours.

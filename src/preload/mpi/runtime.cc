@@ -113,6 +113,9 @@ void Runtime::start() noexcept {
     int threads = level >= MPI_THREAD_MULTIPLE && made->config_.nonblocking != Switch::off ? 1 : 0;
     uncounted_allreduce(threads, MPI_MIN, MPI_COMM_WORLD);
     made->has_threads_ = threads != 0;
+    int starts = hears_of_requests() ? 1 : 0;
+    uncounted_allreduce(starts, MPI_MIN, MPI_COMM_WORLD);
+    made->has_starts_ = starts != 0;
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &made->keyval_, nullptr);
     PMPI_Add_error_class(&made->error_class_);
     prepare_datatypes();

@@ -49,6 +49,9 @@ class Runtime {
   void renew_errors(MPI_Comm comm);
   /// Whether MPI lets several threads in, on all ranks: without that nothing can be done in the background.
   [[nodiscard]] bool has_threads() const { return has_threads_; }
+  /// Whether this library is called when the program starts or frees a request, on all ranks: without that persistent
+  /// calls would never begin.
+  [[nodiscard]] bool has_starts() const { return has_starts_; }
 
   /// The rule under which a call is served; null, and counted: it is left to MPI.
   const Rule* rule_for(Collective collective, const Shape& shape, std::string_view communicator, int ranks,
@@ -82,7 +85,7 @@ class Runtime {
   Config config_;
   Policy policy_;
   std::uint64_t least_bytes_ = 0;
-  bool has_threads_ = false;
+  bool has_threads_ = false, has_starts_ = false;
   int keyval_ = MPI_KEYVAL_INVALID;  ///< of the attribute that is a communicator's Group
   int error_class_ = MPI_ERR_OTHER;
   std::map<std::string, int> codes_;  ///< of errors, by their texts

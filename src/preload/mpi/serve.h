@@ -39,6 +39,10 @@ inline Group* group_for_later(const Call& call, bool begun) {
     pass(call, "non-blocking calls where MPI lets one thread in only");
     return nullptr;
   }
+  if (!begun && !Runtime::get()->has_starts()) {
+    pass(call, "persistent calls where another tool comes before Laconic, and starts them");
+    return nullptr;
+  }
   if (!begun || group->is_accompanied()) return group;
   pass(call, "non-blocking calls over communicators of MPI_Comm_idup or sessions, or too many");
   return nullptr;

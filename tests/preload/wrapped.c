@@ -1,0 +1,78 @@
+/* A program that a tool is linked into, which wraps some of MPI's functions and calls MPI's own from there: Laconic
+ * never sees those. What a tool knows is older than MPI 4: it wraps what starts requests, not what makes persistent
+ * collectives.
+ *
+ *   wrapped TOLERANCE
+ *
+ * Prints "calls, all as they should be" on rank 0, or what was wrong, with exit status 1. */
+#include <math.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { COUNT = 30000 };
+
+static int started, freed;
+
+int MPI_Start(MPI_Request* request) {
+  ++started;
+  return PMPI_Start(request);
+}
+int MPI_Startall(int count, MPI_Request requests[]) {
+  started += count;
+  return PMPI_Startall(count, requests);
+}
+int MPI_Comm_free(MPI_Comm* comm) {
+  ++freed;
+  return PMPI_Comm_free(comm);
+}
+
+static int rank, size, wrong, calls;
+static double tolerance;
+static float x[COUNT], sum[COUNT];
+
+static void check(const char* what) {
+  ++calls;
+  for (int i = 0; i < COUNT; ++i) {
+    if (fabs(sum[i] - size * sin(0.37 * i)) > size * tolerance + 1e-4 && wrong++ == 0)
+      fprintf(stderr, "rank %d: %s: %g, not %g\n", rank, what, sum[i], size * sin(0.37 * i));
+    sum[i] = 0;
+  }
+}
+
+int main(int argc, char** argv) {
+  int provided;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  tolerance = argc > 1 ? atof(argv[1]) : 0;
+  for (int i = 0; i < COUNT; ++i) x[i] = (float)sin(0.37 * i);
+  for (int round = 0; round < 3; ++round) {
+    MPI_Comm comm;
+    MPI_Request request;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Allreduce(x, sum, COUNT, MPI_FLOAT, MPI_SUM, comm);
+    check("an allreduce");
+    MPI_Iallreduce(x, sum, COUNT, MPI_FLOAT, MPI_SUM, comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check("an iallreduce");
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+    MPI_Allreduce_init(x, sum, COUNT, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &request);
+    MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check("a persistent allreduce");
+    MPI_Startall(1, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check("a persistent allreduce, started with others");
+    MPI_Request_free(&request);
+    if (started != 2 * (round + 1) && wrong++ == 0) fprintf(stderr, "rank %d: the tool saw %d starts\n", rank, started);
+#endif
+    MPI_Comm_free(&comm);
+    if (freed != round + 1 && wrong++ == 0) fprintf(stderr, "rank %d: the tool saw %d frees\n", rank, freed);
+  }
+  int all = 0;
+  MPI_Reduce(&wrong, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (rank == 0 && all == 0) printf("%d calls, all as they should be\n", calls);
+  MPI_Finalize();
+  return wrong != 0;
+}
