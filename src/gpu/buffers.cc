@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/beside_captures.h"
 #include "gpu/cuda.h"
 
 namespace laconic::gpu {
@@ -28,6 +29,7 @@ std::uint8_t* grown(std::vector<void*>& blocks, std::size_t& bytes, std::size_t 
     const std::size_t size = std::max({wanted, 2 * bytes, std::size_t{256}});
     blocks.reserve(blocks.size() + 1);
     void* block = nullptr;
+    const BesideCaptures beside;
     allocate(&block, size);
     blocks.push_back(block);
     bytes = size;
@@ -38,6 +40,7 @@ std::uint8_t* grown(std::vector<void*>& blocks, std::size_t& bytes, std::size_t 
 }  // namespace
 
 DeviceBuffer::~DeviceBuffer() {
+  const BesideCaptures beside;
   for (void* const block : blocks_) cudaFree(block);
 }
 
@@ -47,6 +50,7 @@ std::uint8_t* DeviceBuffer::at_least(std::size_t bytes) {
 }
 
 PinnedBuffer::~PinnedBuffer() {
+  const BesideCaptures beside;
   for (void* const block : blocks_) cudaFreeHost(block);
 }
 
@@ -61,10 +65,14 @@ Buffers::Buffers() {
   reports_here_.at_least(most_reports * sizeof(Report));
 }
 
-void Buffers::finish() const { check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+void Buffers::finish() const {
+  const BesideCaptures beside;
+  check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+}
 
 void Buffers::copy(void* to, const void* from, std::size_t bytes) const {
   if (bytes == 0) return;
+  const BesideCaptures beside;  // what is pageable may be waited for
   check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
 }
 

@@ -12,6 +12,7 @@
 #include "collective/reduction.h"
 #include "collective/staged.h"
 #include "collective/staged_plain.h"
+#include "core/beside_captures.h"
 #include "gpu/cuda.h"
 #include "gpu/device_extreme.h"
 #include "gpu/device_kernel.h"
@@ -32,11 +33,13 @@ struct MessageMemory {
   MessageMemory(std::size_t wanted, std::size_t pinned) : bytes(wanted) {
     data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED) throw std::bad_alloc();
+    const BesideCaptures beside;
     // Where it cannot be pinned (a limit of the system's), copies are slower, that is all.
     registered = cudaHostRegister(data, pinned, cudaHostRegisterDefault) == cudaSuccess;
     if (!registered) static_cast<void>(cudaGetLastError());
   }
   ~MessageMemory() {
+    const BesideCaptures beside;
     if (registered) cudaHostUnregister(data);
     munmap(data, bytes);
   }
@@ -71,8 +74,12 @@ void DeviceMemory::use(Stream stream) {
 
 Room DeviceMemory::array_room(std::size_t bytes) {
   void* data = nullptr;
+  const BesideCaptures beside;
   check_cuda(cudaMalloc(&data, std::max<std::size_t>(bytes, 1)), "cudaMalloc");
-  return {static_cast<std::uint8_t*>(data), [](std::uint8_t* p) { cudaFree(p); }};
+  return {static_cast<std::uint8_t*>(data), [](std::uint8_t* p) {
+            const BesideCaptures at_its_end;
+            cudaFree(p);
+          }};
 }
 
 Room DeviceMemory::message_room(std::size_t bytes) {
@@ -202,6 +209,7 @@ cudaPointerAttributes attributes_of(const void* p) {
 
 void await(Stream stream) {
   refuse_capturing(stream);
+  const BesideCaptures beside;
   check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/beside_captures.h"
 #include "core/error.h"
 #include "gpu/cuda.h"
 #include "gpu/stream.h"
@@ -27,6 +28,7 @@ inline std::uint64_t tiles_of(std::uint64_t n, std::uint64_t each) { return n ==
 /// Lets a kernel have so much shared memory; false where the device has less for a block. More than 48 KiB must be
 /// asked for, and each time: which device is current may change.
 inline bool allow_shared(const void* kernel, std::uint32_t bytes) {
+  const BesideCaptures beside;
   const auto e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
   if (e == cudaErrorInvalidValue) {
     static_cast<void>(cudaGetLastError());

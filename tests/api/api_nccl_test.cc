@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <laconic/laconic_nccl.h>
 
+#include <barrier>
 #include <chrono>
 #include <cmath>
 #include <string>
@@ -155,6 +156,41 @@ TEST(ApiNccl, ACommunicatorForTheOtherCalls) {
     ASSERT_EQ(laconic_allreduce(z, y, count, LACONIC_F32, LACONIC_SUM, comm, &plain), LACONIC_OK);
     expect_near(Gpu::contents(y), [](std::size_t i) { return sum(3, i); }, "plain allreduce");
     laconic_comm_free(comm);
+  });
+}
+
+TEST(ApiNccl, CapturesOfOtherStreamsGoOn) {
+  const laconic_options options = within("1e-3");
+  std::barrier together(3);
+  cudaStream_t captured = nullptr;
+  laconic::test::over_nccl_communicators(3, [&](int rank, ncclComm_t nccl) {
+    Gpu gpu;
+    float* const x = gpu.mine(rank);
+    float* const y = gpu.room();
+    together.arrive_and_wait();
+    if (rank == 0) {
+      ASSERT_EQ(cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking), cudaSuccess);
+      ASSERT_EQ(cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal), cudaSuccess);
+    }
+    together.arrive_and_wait();
+    for (const laconic_mode mode : {LACONIC_MODE_COMPRESSED, LACONIC_MODE_PLAIN}) {
+      laconic_options o = options;
+      o.mode = mode;
+      EXPECT_EQ(laconic_nccl_allreduce(x, y, count, ncclFloat32, ncclSum, nccl, gpu.stream(), &o), LACONIC_OK)
+          << laconic_last_error();
+    }
+    EXPECT_EQ(laconic_nccl_release(nccl), LACONIC_OK);
+    laconic_comm* comm = nullptr;
+    ASSERT_EQ(laconic_comm_from_nccl(nccl, gpu.stream(), &comm), LACONIC_OK) << laconic_last_error();
+    EXPECT_EQ(laconic_scan(x, y, count, LACONIC_F32, LACONIC_SUM, comm, &options), LACONIC_OK) << laconic_last_error();
+    laconic_comm_free(comm);
+    together.arrive_and_wait();
+    if (rank == 0) {
+      EXPECT_EQ(cudaStreamEndCapture(captured, nullptr), cudaSuccess);
+      EXPECT_EQ(cudaStreamDestroy(captured), cudaSuccess);
+    }
+    together.arrive_and_wait();
+    expect_near(Gpu::contents(y), [&](std::size_t i) { return sum(rank + 1, i); }, "scan");
   });
 }
 

@@ -412,6 +412,32 @@ TEST_F(Device, AStreamThatIsBeingCapturedIsRefused) {
   });
 }
 
+// What the program captures, in CUDA's default mode in any of its threads, or on another stream in this one, stays
+// valid.
+TEST_F(Device, CapturesOfOtherStreamsGoOn) {
+  cudaStream_t captured = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal), cudaSuccess);
+  for (const Options& o : {with("1e-3"), with("1e-3", Mode::automatic), with("lossless")}) {
+    expect_as_on_host(3, [&](Rank& r) {
+      cudaStream_t own = nullptr;
+      EXPECT_EQ(cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking), cudaSuccess);
+      EXPECT_EQ(cudaStreamBeginCapture(own, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+      const MutArray x = r.place(field(DType::f32, "smooth", count, r.rank()), DType::f32);
+      const auto result = std::pair{x, allreduce(x, x, Op::sum, r.comm(), o)};
+      EXPECT_EQ(cudaStreamEndCapture(own, nullptr), cudaSuccess);
+      EXPECT_EQ(cudaStreamDestroy(own), cudaSuccess);
+      cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+      EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+      EXPECT_EQ(mode, cudaStreamCaptureModeGlobal) << "the thread's mode is not what it was";
+      cudaThreadExchangeStreamCaptureMode(&mode);
+      return result;
+    });
+  }
+  EXPECT_EQ(cudaStreamEndCapture(captured, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(captured), cudaSuccess);
+}
+
 // To free waits for the device, where a kernel may be waiting for what this rank has yet to send.
 TEST_F(Device, CallsFreeNothing) {
   run_ranks(3, [](Transport& t) {

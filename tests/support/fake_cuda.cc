@@ -24,6 +24,7 @@ std::atomic<int> device_count = 8;
 std::atomic<double> patience = 60;
 thread_local int selected_device = 0;
 thread_local cudaError_t last_error = cudaSuccess;
+thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
 
 /// Sets the device for as long as work of another one runs.
 class OnDevice {
@@ -71,7 +72,9 @@ class Stream {
   }
 
   [[nodiscard]] int device() const { return device_; }
-  std::atomic<bool> capturing = false;
+  std::atomic<bool> capturing = false, capture_is_broken = false;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;  ///< of its capture
+  std::thread::id captured_by;
 
  private:
   const int device_;
@@ -169,6 +172,20 @@ void enqueue(cudaStream_t stream, Work work) {
   s->add(std::move(work));
 }
 
+bool breaks_a_capture() {
+  if (capture_mode == cudaStreamCaptureModeRelaxed) return false;
+  bool breaks = false;
+  const std::lock_guard lock(world().mutex);
+  for (const auto& [handle, s] : world().streams) {
+    const bool of_this_thread = s->captured_by == std::this_thread::get_id();
+    const bool of_all = s->mode == cudaStreamCaptureModeGlobal && capture_mode == cudaStreamCaptureModeGlobal;
+    if (s->mode == cudaStreamCaptureModeRelaxed || !(of_this_thread || of_all)) continue;
+    breaks = s->capture_is_broken = true;
+  }
+  if (breaks) note(cudaErrorStreamCaptureUnsupported);
+  return breaks;
+}
+
 void set_device_count(int devices) { device_count = devices; }
 void set_patience(double seconds) { patience = seconds; }
 
@@ -207,7 +224,37 @@ cudaError_t cudaSetDevice(int device) {
   return cudaSuccess;
 }
 
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  if (mode == nullptr) return note(cudaErrorInvalidValue);
+  std::swap(*mode, capture_mode);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  const auto s = find(stream);
+  if (s == nullptr || stream == nullptr || s->capturing) return note(cudaErrorInvalidValue);
+  const std::lock_guard lock(world().mutex);
+  s->capturing = true;
+  s->capture_is_broken = false;
+  s->mode = mode;
+  s->captured_by = std::this_thread::get_id();
+  return cudaSuccess;
+}
+
+/// There are no graphs.
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  const auto s = find(stream);
+  if (s == nullptr || !s->capturing) return note(cudaErrorInvalidValue);
+  if (graph != nullptr) *graph = nullptr;
+  const std::lock_guard lock(world().mutex);
+  s->capturing = false;
+  s->mode = cudaStreamCaptureModeRelaxed;
+  s->captured_by = {};
+  return note(s->capture_is_broken ? cudaErrorStreamCaptureInvalidated : cudaSuccess);
+}
+
 cudaError_t cudaDeviceSynchronize() {
+  if (breaks_a_capture()) return cudaErrorStreamCaptureUnsupported;
   std::vector<std::shared_ptr<Stream>> all{find(cudaStream_t{nullptr})};
   {
     const std::lock_guard lock(world().mutex);
@@ -266,6 +313,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (breaks_a_capture()) return cudaErrorStreamCaptureUnsupported;
   const auto s = find(stream);
   if (s == nullptr) return note(cudaErrorInvalidResourceHandle);
   if (s->capturing) return note(cudaErrorStreamCaptureUnsupported);
@@ -274,6 +322,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (breaks_a_capture()) return cudaErrorStreamCaptureUnsupported;
   const auto s = find(stream);
   if (s == nullptr) return note(cudaErrorInvalidResourceHandle);
   if (s->capturing) return note(cudaErrorStreamCaptureUnsupported);
@@ -326,12 +375,14 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (breaks_a_capture()) return cudaErrorStreamCaptureUnsupported;
   std::shared_ptr<Record> record;
   if (!find(event, record)) return note(cudaErrorInvalidResourceHandle);
   return note(record == nullptr || record->test() ? cudaSuccess : cudaErrorNotReady);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (breaks_a_capture()) return cudaErrorStreamCaptureUnsupported;
   std::shared_ptr<Record> record;
   if (!find(event, record)) return note(cudaErrorInvalidResourceHandle);
   const double since = now();

@@ -50,6 +50,11 @@ void set_device_count(int devices);
 /// Whether cudaStreamIsCapturing says so. While it does, the stream cannot be synchronised, as in CUDA.
 void set_capturing(cudaStream_t stream, bool capturing);
 
+/// Whether what CUDA calls potentially unsafe is forbidden to this thread, since a stream is captured (by
+/// cudaStreamBeginCapture, in a mode that concerns it) and the thread has not asked for cudaStreamCaptureModeRelaxed.
+/// The captures that forbid it are invalid then. Noted as the thread's last error.
+bool breaks_a_capture();
+
 /// Seconds until a wait is a deadlock: 60 unless said otherwise.
 void set_patience(double seconds);
 

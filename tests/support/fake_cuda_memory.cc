@@ -64,6 +64,7 @@ int current_device() {
 }
 
 cudaError_t allocate_device(void** pointer, std::size_t bytes) {
+  if (breaks_a_capture()) return cudaErrorStreamCaptureUnsupported;
   if (pointer == nullptr) return note(cudaErrorInvalidValue);
   *pointer = nullptr;
   if (bytes == 0) return cudaSuccess;
@@ -83,6 +84,7 @@ cudaError_t allocate_device(void** pointer, std::size_t bytes) {
 }
 
 cudaError_t release(void* pointer, bool device) {
+  if (breaks_a_capture()) return cudaErrorStreamCaptureUnsupported;
   if (pointer == nullptr) return cudaSuccess;
   Memory& m = memory();
   const std::lock_guard lock(m.mutex);
@@ -101,6 +103,7 @@ cudaError_t release(void* pointer, bool device) {
 }
 
 cudaError_t allocate_pinned(void** pointer, std::size_t bytes) {
+  if (breaks_a_capture()) return cudaErrorStreamCaptureUnsupported;
   if (pointer == nullptr) return note(cudaErrorInvalidValue);
   *pointer = nullptr;
   if (bytes == 0) return cudaSuccess;
@@ -115,6 +118,7 @@ cudaError_t allocate_pinned(void** pointer, std::size_t bytes) {
 }
 
 cudaError_t register_pinned(void* pointer, std::size_t bytes) {
+  if (breaks_a_capture()) return cudaErrorStreamCaptureUnsupported;
   if (pointer == nullptr || bytes == 0) return note(cudaErrorInvalidValue);
   Memory& m = memory();
   const std::lock_guard lock(m.mutex);
@@ -124,6 +128,7 @@ cudaError_t register_pinned(void* pointer, std::size_t bytes) {
 }
 
 cudaError_t unregister_pinned(void* pointer) {
+  if (breaks_a_capture()) return cudaErrorStreamCaptureUnsupported;
   Memory& m = memory();
   const std::lock_guard lock(m.mutex);
   const auto it = m.all.find(address(pointer));

@@ -134,6 +134,30 @@ TEST_F(FakeCuda, ACapturingStreamSaysSoAndCannotBeAwaited) {
   set_capturing(stream_, false);
 }
 
+TEST_F(FakeCuda, WhatIsUnsafeBreaksCapturesUnlessItsThreadSaysOtherwise) {
+  const auto ask = [] { return cudaFree(nullptr); };
+  const auto ask_elsewhere = [&] {
+    cudaError_t answer = cudaSuccess;
+    std::thread([&] { answer = ask(); }).join();
+    return answer;
+  };
+  ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal), cudaSuccess);
+  EXPECT_EQ(ask_elsewhere(), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(cudaStreamEndCapture(stream_, nullptr), cudaErrorStreamCaptureInvalidated);
+  ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  EXPECT_EQ(ask_elsewhere(), cudaSuccess);
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  ASSERT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  EXPECT_EQ(mode, cudaStreamCaptureModeGlobal);
+  EXPECT_EQ(ask(), cudaSuccess);
+  ASSERT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  EXPECT_EQ(cudaStreamEndCapture(stream_, nullptr), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  EXPECT_EQ(ask(), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(cudaStreamEndCapture(stream_, nullptr), cudaErrorStreamCaptureInvalidated);
+  cudaGetLastError();
+}
+
 TEST_F(FakeCuda, StreamZeroWorksAndBelongsToItsThread) {
   int done = 0;
   enqueue(nullptr, [&] { return ++done == 1; });

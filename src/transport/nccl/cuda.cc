@@ -4,6 +4,7 @@
 #include <bit>
 #include <string>
 
+#include "core/beside_captures.h"
 #include "core/error.h"
 
 namespace laconic::nccl {
@@ -29,6 +30,7 @@ OnDevice::~OnDevice() {
 }
 
 Stream::Stream(int rank) {
+  const BesideCaptures beside;
   int least = 0, greatest = 0;
   check(rank, "cudaDeviceGetStreamPriorityRange", cudaDeviceGetStreamPriorityRange(&least, &greatest));
   check(rank, "cudaStreamCreateWithPriority", cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest));
@@ -38,9 +40,15 @@ Event::Event(int rank) : rank_(rank) {
   check(rank, "cudaEventCreateWithFlags", cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
 }
 
+Stream::~Stream() {
+  const BesideCaptures beside;
+  cudaStreamDestroy(stream_);
+}
+
 void Event::record(cudaStream_t stream) { check(rank_, "cudaEventRecord", cudaEventRecord(event_, stream)); }
 
 bool Event::passed() {
+  const BesideCaptures beside;
   const cudaError_t status = cudaEventQuery(event_);
   if (status == cudaErrorNotReady) {
     cudaGetLastError();  // no error, but kept as one
@@ -74,6 +82,7 @@ Memory memory_of(std::span<const std::uint8_t> data) {
 }
 
 PinnedPool::~PinnedPool() {
+  const BesideCaptures beside;
   for (const auto& [capacity, all] : free_) {
     for (std::uint8_t* data : all) cudaFreeHost(data);
   }
@@ -83,6 +92,7 @@ Pinned PinnedPool::take(std::size_t bytes) {
   const std::size_t capacity = std::bit_ceil(std::max(bytes, least_capacity));
   auto& free = free_[capacity];
   if (free.empty()) {
+    const BesideCaptures beside;
     const OnDevice as(device_);
     void* data = nullptr;
     check(rank_, "cudaHostAlloc", cudaHostAlloc(&data, capacity, cudaHostAllocPortable));

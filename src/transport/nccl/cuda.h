@@ -32,7 +32,7 @@ class OnDevice {
 class Stream {
  public:
   explicit Stream(int rank);
-  ~Stream() { cudaStreamDestroy(stream_); }
+  ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   [[nodiscard]] cudaStream_t get() const { return stream_; }

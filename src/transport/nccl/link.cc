@@ -3,6 +3,7 @@
 #include <memory>
 #include <thread>
 
+#include "core/beside_captures.h"
 #include "core/error.h"
 #include "transport/timeout.h"
 
@@ -86,6 +87,7 @@ void Link::abort() noexcept {
 void Link::await_silence() noexcept {
   constexpr double patience = 10;  // an aborted kernel ends at once
   const Deadline deadline(patience);
+  const BesideCaptures beside;
   while (cudaStreamQuery(stream_.get()) == cudaErrorNotReady && !deadline.passed()) std::this_thread::yield();
   cudaGetLastError();
 }

@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "core/beside_captures.h"
 #include "transport/nccl/rounds.h"
 
 namespace laconic::nccl {
@@ -95,6 +96,7 @@ void Rounds::deliver(const Arriving& arrival) {
     std::memcpy(r.buffer.data(), arrival->room.get(), r.length);
     return;
   }
+  const BesideCaptures beside;
   const OnDevice as(device_);
   r.state = Incoming::State::copying;
   check(rank_, "cudaMemcpyAsync",

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/beside_captures.h"
 #include "core/error.h"
 #include "transport/nccl/types.h"
 
@@ -59,6 +60,7 @@ class Stage {
 
   /// After the call: results go where they belong.
   void finish() {
+    const BesideCaptures beside;
     bool on_stream = false;
     for (const Result& r : results_) {
       if (memory_of(r.to.data) != Memory::device) {

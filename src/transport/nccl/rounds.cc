@@ -5,6 +5,7 @@
 #include <exception>
 #include <thread>
 
+#include "core/beside_captures.h"
 #include "core/error.h"
 #include "transport/timeout.h"
 
@@ -40,6 +41,7 @@ Rounds::Rounds(ncclComm_t parent, double timeout, std::shared_ptr<Stop> stop)
       stop_(std::move(stop)),
       pool_(rank_, device_) {
   pncclCommCount(parent, &size_);
+  const BesideCaptures beside;  // for NCCL, too: it makes connections in the thread that asks
   const OnDevice as(device_);
   headers_ = std::make_unique<Link>(parent, rank_, timeout_, *stop_);
   data_ = std::make_unique<Link>(parent, rank_, timeout_, *stop_);
@@ -49,6 +51,7 @@ Rounds::Rounds(ncclComm_t parent, double timeout, std::shared_ptr<Stop> stop)
 }
 
 Rounds::~Rounds() {
+  const BesideCaptures beside;
   const OnDevice as(device_);
   try {
     guarded([this] { close(); });
@@ -113,6 +116,7 @@ void Rounds::run_alone(cudaStream_t stream, const std::string& what, const std::
 /// The first failure is final: NCCL cannot take back what has been issued, but it can abort.
 void Rounds::guarded(const std::function<void()>& work) {
   if (failure_) throw Error(Code::transport, *failure_);
+  const BesideCaptures beside;
   try {
     stop_->check();
     work();
@@ -125,6 +129,7 @@ void Rounds::guarded(const std::function<void()>& work) {
 void Rounds::fail(const std::string& what) noexcept {
   if (failure_) return;
   failure_ = what;
+  const BesideCaptures beside;
   headers_->abort();
   data_->abort();
   headers_->await_silence();
