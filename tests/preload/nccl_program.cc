@@ -16,6 +16,7 @@ struct Rank {
   ncclComm_t comm;
   cudaStream_t stream;
   double tolerance;
+  ncclComm_t other = nullptr;  ///< of the same ranks
 
   [[nodiscard]] std::vector<float> mine(std::size_t n) const { return values_of(rank, n); }
   void check(const char* what, ncclResult_t status, const Array& y, std::size_t n,
@@ -98,6 +99,28 @@ void groups_and_others(const Rank& me) {
            });
 }
 
+/// The same calls on two communicators: in a group, in one of another order, and in none.
+void mixed_groups(const Rank& me, bool on_one_stream) {
+  cudaStream_t second = me.stream;
+  if (!on_one_stream) cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking);
+  const Array x(me.mine(count), me.stream), y(std::vector<float>(count), me.stream);
+  const Array z(std::vector<float>(count), second);
+  ncclResult_t status = ncclSuccess;
+  const auto call = [&](const Array& to, ncclComm_t comm, cudaStream_t stream) {
+    const ncclResult_t its = ncclAllReduce(x.at(0), to.at(0), count, ncclFloat32, ncclSum, comm, stream);
+    if (its != ncclSuccess) status = its;
+  };
+  const bool grouped = me.rank % 3 != 2, turned = me.rank % 3 == 1 && !on_one_stream;
+  if (grouped) ncclGroupStart();
+  if (!turned) call(y, me.comm, me.stream);
+  call(z, me.other, second);
+  if (turned) call(y, me.comm, me.stream);
+  if (grouped && ncclGroupEnd() != ncclSuccess) status = ncclInternalError;
+  me.check("a sum beside another one", status, y, count, [&](std::size_t i) { return me.sum(i); });
+  me.check("the other one", status, z, count, [&](std::size_t i) { return me.sum(i); });
+  if (!on_one_stream) cudaStreamDestroy(second);
+}
+
 /// One thread with all the GPUs, as NCCL's own examples have it: only within a group can that work.
 void one_thread(const std::vector<ncclComm_t>& comms, double tolerance) {
   const int ranks = static_cast<int>(comms.size());
@@ -133,8 +156,9 @@ void one_thread(const std::vector<ncclComm_t>& comms, double tolerance) {
 int main(int argc, char** argv) {
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
   const double tolerance = argc > 2 ? std::atof(argv[2]) : 0;
-  std::vector<ncclComm_t> comms(static_cast<std::size_t>(ranks));
+  std::vector<ncclComm_t> comms(static_cast<std::size_t>(ranks)), others(comms);
   must(ncclCommInitAll(comms.data(), ranks, nullptr) == ncclSuccess, "ncclCommInitAll failed");
+  must(ncclCommInitAll(others.data(), ranks, nullptr) == ncclSuccess, "ncclCommInitAll failed");
   one_thread(comms, tolerance);
   std::vector<std::thread> threads;
   for (int r = 0; r < ranks; ++r) {
@@ -143,12 +167,16 @@ int main(int argc, char** argv) {
       cudaSetDevice(r);
       cudaStream_t stream = nullptr;
       cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-      const Rank me{r, ranks, comm, stream, tolerance};
+      const Rank me{r, ranks, comm, stream, tolerance, others[static_cast<std::size_t>(r)]};
       everything(me);
       groups_and_others(me);
+      mixed_groups(me, false);
+      mixed_groups(me, true);
       cudaStreamDestroy(stream);
-      ncclCommFinalize(comm);
-      ncclCommDestroy(comm);
+      for (const ncclComm_t c : {comm, me.other}) {
+        ncclCommFinalize(c);
+        ncclCommDestroy(c);
+      }
     });
   }
   for (std::thread& t : threads) t.join();

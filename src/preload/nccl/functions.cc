@@ -3,7 +3,6 @@
 // that no rule is for.
 #include <nccl.h>
 
-#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "preload/nccl/deferred.h"
 #include "preload/nccl/next.h"
 #include "preload/nccl/runtime.h"
 #include "transport/nccl/types.h"
@@ -27,15 +27,6 @@ struct Types {
 };
 
 using Plain = std::function<ncclResult_t()>;
-
-/// A call within a group: NCCL makes it when the group ends, and so does Laconic.
-struct Deferred {
-  gpu::NcclCall call;
-  const Rule& rule;
-  ncclComm_t comm;
-  cudaStream_t stream;
-  Plain plain;
-};
 
 /// This thread's.
 struct Group {
@@ -85,12 +76,6 @@ ncclResult_t take(gpu::NcclCall call, const Types& types, ncclComm_t comm, cudaS
   return ncclSuccess;
 }
 
-/// The first error, if there is one.
-ncclResult_t worse(ncclResult_t a, ncclResult_t b) {
-  const bool is_error = a != ncclSuccess && a != ncclInProgress;
-  return is_error || b == ncclSuccess ? a : b;
-}
-
 /// The result of a group of plain calls on a communicator that does not block, once they are launched. Still
 /// ncclInProgress: another communicator's are not.
 ncclResult_t awaited(ncclResult_t result, ncclComm_t comm) {
@@ -102,27 +87,12 @@ ncclResult_t awaited(ncclResult_t result, ncclComm_t comm) {
   return its != ncclSuccess ? its : result;
 }
 
-/// `end`: NCCL's own ncclGroupEnd. Calls on one communicator are made one after the other once the group's other work
-/// has been given to NCCL. On several, one of this thread's ranks would wait for another: those go into NCCL's group.
+/// `end`: NCCL's own ncclGroupEnd, for all else of the group.
 ncclResult_t end_group(ncclResult_t (*end)()) {
   const std::vector<Deferred> calls = std::exchange(group().calls, {});
-  const bool one = std::ranges::all_of(calls, [&](const Deferred& d) { return d.comm == calls.front().comm; });
-  NcclRuntime* const runtime = NcclRuntime::get();
-  ncclResult_t result = ncclSuccess;
-  if (!one) {
-    for (const Deferred& d : calls) {
-      runtime->pass("a group over several communicators of one thread");
-      result = worse(result, d.plain());
-    }
-    return worse(result, plainly(end));
-  }
-  result = awaited(plainly(end), calls.front().comm);
-  for (const Deferred& d : calls) {
-    const ncclResult_t its = perform(*runtime, d);
-    result = worse(result, its);
-    if (its == ncclRemoteError) break;  // so would the others end, if the communicator is there at all
-  }
-  return result;
+  ncclResult_t result = plainly(end);
+  for (const Deferred& d : calls) result = awaited(result, d.comm);
+  return worse(result, make_all(*NcclRuntime::get(), calls));
 }
 
 }  // namespace

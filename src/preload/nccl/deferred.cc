@@ -1,0 +1,120 @@
+#include "preload/nccl/deferred.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include "core/log.h"
+#include "core/thread.h"
+#include "gpu/device_memory.h"
+#include "transport/nccl/cuda.h"
+
+namespace laconic::preload {
+namespace {
+
+int device_of(ncclComm_t comm) {
+  int device = 0;
+  pncclCommCuDevice(comm, &device);
+  return device;
+}
+
+/// Calls that are made one after the other, in the program's order.
+struct Sequence {
+  std::vector<const Deferred*> calls;
+  int device = 0;
+  ncclResult_t result = ncclSuccess;
+  std::vector<const Deferred*> not_served{};
+};
+
+/// Legacy stream 0 and the others of its device wait for each other.
+bool is_legacy(cudaStream_t stream) { return stream == nullptr || stream == cudaStreamLegacy; }
+
+bool belongs_to(const Sequence& sequence, const Deferred& d, int device) {
+  return std::ranges::any_of(sequence.calls, [&](const Deferred* c) {
+    if (c->comm == d.comm) return true;
+    if (sequence.device != device) return false;
+    return c->stream == d.stream || is_legacy(c->stream) || is_legacy(d.stream);
+  });
+}
+
+std::vector<Sequence> sequences_of(const std::vector<Deferred>& calls) {
+  std::vector<Sequence> all;
+  for (const Deferred& d : calls) {
+    Sequence whole{{}, device_of(d.comm)};
+    std::erase_if(all, [&](const Sequence& s) {
+      if (!belongs_to(s, d, whole.device)) return false;
+      whole.calls.insert(whole.calls.end(), s.calls.begin(), s.calls.end());
+      return true;
+    });
+    whole.calls.push_back(&d);
+    std::ranges::sort(whole.calls);  // they lie in one vector
+    all.push_back(std::move(whole));
+  }
+  return all;
+}
+
+void serve(NcclRuntime& runtime, Sequence& s) {
+  std::vector<ncclComm_t> lost;
+  for (const Deferred* const d : s.calls) {
+    if (std::ranges::find(lost, d->comm) != lost.end()) continue;
+    const auto done = runtime.serve(d->call, d->rule, d->comm, d->stream);
+    if (!done) {
+      s.not_served.push_back(d);
+      continue;
+    }
+    s.result = worse(s.result, *done);
+    if (*done == ncclRemoteError) lost.push_back(d->comm);  // so would its others end, if it is there at all
+  }
+}
+
+/// On other threads that stream is another one. What it has been given is waited for here.
+void await_streams_of_this_thread(const Sequence& s) {
+  const auto is_own = [](const Deferred* d) { return d->stream == cudaStreamPerThread; };
+  if (std::ranges::none_of(s.calls, is_own)) return;
+  const nccl::OnDevice as(s.device);
+  gpu::await(cudaStreamPerThread);
+}
+
+/// All at once; this thread takes the last ones. What no thread can be had for it makes, too.
+void serve_all(NcclRuntime& runtime, std::vector<Sequence>& all) {
+  std::vector<Thread> threads;
+  threads.reserve(all.size());
+  std::vector<Sequence*> left;
+  for (Sequence& s : all) {
+    if (&s == &all.back()) break;
+    try {
+      await_streams_of_this_thread(s);
+      threads.emplace_back([&runtime, &s] {
+        cudaSetDevice(s.device);  // first of all, so that nothing is made on another device for this thread
+        serve(runtime, s);
+      });
+    } catch (const std::exception& e) {
+      log(LogLevel::warning, std::string("a group's calls are made one after the other: ") + e.what());
+      left.push_back(&s);
+    }
+  }
+  serve(runtime, all.back());
+  for (Sequence* const s : left) serve(runtime, *s);
+}
+
+/// What ranks turned out not to agree on, in one group again.
+ncclResult_t leave_to_nccl(const std::vector<Sequence>& all) {
+  const auto none = [](const Sequence& s) { return s.not_served.empty(); };
+  if (std::ranges::all_of(all, none)) return ncclSuccess;
+  ncclResult_t result = pncclGroupStart();
+  for (const Sequence& s : all) {
+    for (const Deferred* const d : s.not_served) result = worse(result, d->plain());
+  }
+  return worse(result, pncclGroupEnd());
+}
+
+}  // namespace
+
+ncclResult_t make_all(NcclRuntime& runtime, const std::vector<Deferred>& calls) {
+  std::vector<Sequence> all = sequences_of(calls);
+  serve_all(runtime, all);
+  ncclResult_t result = leave_to_nccl(all);
+  for (const Sequence& s : all) result = worse(result, s.result);
+  return result;
+}
+
+}  // namespace laconic::preload

@@ -1,0 +1,34 @@
+// Calls within a group: NCCL makes them when the group ends, and so does Laconic.
+#pragma once
+
+#include <nccl.h>
+
+#include <functional>
+#include <vector>
+
+#include "preload/nccl/runtime.h"
+
+namespace laconic::preload {
+
+struct Deferred {
+  gpu::NcclCall call;
+  const Rule& rule;
+  ncclComm_t comm;
+  cudaStream_t stream;
+  std::function<ncclResult_t()> plain;
+};
+
+/// The first error, if there is one.
+inline ncclResult_t worse(ncclResult_t a, ncclResult_t b) {
+  const bool is_error = a != ncclSuccess && a != ncclInProgress;
+  return is_error || b == ncclSuccess ? a : b;
+}
+
+/// Makes a group's calls, when all else of the group has been given to NCCL. Whether a call is served is for its
+/// communicator's ranks to know, whatever else is in the group of one of them. So what is on other communicators and
+/// other streams goes on at the same time, each on a thread of its own: one thread may have several ranks, and others
+/// may make the same calls in another order, or in no group. On one communicator or one stream, calls are made one
+/// after the other, as NCCL has them there.
+ncclResult_t make_all(NcclRuntime& runtime, const std::vector<Deferred>& calls);
+
+}  // namespace laconic::preload
