@@ -21,9 +21,10 @@
 #include "collective/reduce_scatter.h"
 #include "collective/scan.h"
 #include "collective/scatter.h"
+#include "gpu/device_cases.h"
 #include "gpu/device_memory.h"
-#include "gpu/device_rank.h"
 #include "gpu/emulated_device.h"
+#include "gpu/nothing_is_left.h"
 #include "support/fake_cuda.h"
 #include "support/sanitized.h"
 #include "transport/faulty.h"
@@ -33,51 +34,6 @@ namespace laconic {
 namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
-
-struct Outcome {
-  Bytes result;
-  std::uint64_t wire_bytes = 0;
-  Route route = Route::automatic;
-};
-using Body = std::function<std::pair<MutArray, Report>(Rank&)>;
-using Where = std::function<bool(int rank)>;
-const Where on_device = [](int) { return true; };
-const Where on_host = [](int) { return false; };
-const Where on_some = [](int rank) { return rank % 2 == 1; };
-
-std::vector<Outcome> run(int ranks, const Where& where, const Body& body, std::vector<int> nodes = {}) {
-  std::vector<Outcome> all(static_cast<std::size_t>(ranks));
-  run_ranks(
-      ranks,
-      [&](Transport& t) {
-        Rank rank(t, where(t.rank()));
-        const auto [result, report] = body(rank);
-        all[static_cast<std::size_t>(t.rank())] = {rank.contents(result), report.stats.wire_bytes, report.route};
-      },
-      60, std::move(nodes));
-  return all;
-}
-
-/// On the device, and with ranks of both kinds, the same as on the host.
-void expect_as_on_host(int ranks, const Body& body, const std::vector<int>& nodes = {}) {
-  const auto expected = run(ranks, on_host, body, nodes);
-  for (const Where& where : {on_device, on_some}) {
-    const auto got = run(ranks, where, body, nodes);
-    for (std::size_t r = 0; r < got.size(); ++r) {
-      EXPECT_TRUE(got[r].result == expected[r].result) << "rank " << r << " of " << ranks;
-      EXPECT_EQ(got[r].wire_bytes, expected[r].wire_bytes) << "rank " << r << " of " << ranks;
-      EXPECT_EQ(got[r].route, expected[r].route);
-    }
-  }
-}
-
-Options with(const char* bound, Mode mode = Mode::compressed) {
-  Options o;
-  o.bound = Bound::parse(bound);
-  o.segment_values = 8192;
-  o.mode = mode;
-  return o;
-}
 
 constexpr std::size_t count = sanitized ? 20001 : 50001;
 

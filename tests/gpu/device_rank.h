@@ -1,4 +1,4 @@
-// One rank of a test whose arrays lie on the host or in the memory of a (fake) GPU.
+// One rank of a test whose arrays lie on the host or in the memory of a GPU, or of what stands in for one.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,29 +11,20 @@
 
 #include "collective/communicator.h"
 #include "collective/fields.h"
+#include "core/beside_captures.h"
 #include "core/half.h"
 #include "gpu/device_memory.h"
-#include "support/fake_cuda.h"
 #include "transport/transport.h"
 
 namespace laconic::test {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// A test after which nothing of the (fake) device's may be left.
-class NothingIsLeft : public testing::Test {
- protected:
-  void SetUp() override { before_ = fake::live(); }
-  void TearDown() override { EXPECT_TRUE(before_ == fake::live()) << "something of the device's was not released"; }
-
- private:
-  fake::Live before_;
-};
-
 /// One rank's communicator, and arrays where it wants them.
 class Rank {
  public:
   Rank(Transport& t, bool on_device) {
+    const BesideCaptures beside;
     if (on_device) {
       device_ = std::make_unique<gpu::DeviceMemory>();
       cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
@@ -42,6 +33,7 @@ class Rank {
     comm_ = std::make_unique<Communicator>(t, Options{}, memory());
   }
   ~Rank() {
+    const BesideCaptures beside;
     arrays_.clear();
     comm_.reset();
     device_.reset();

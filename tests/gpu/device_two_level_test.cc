@@ -17,6 +17,7 @@
 #include "collective/reduce.h"
 #include "core/error.h"
 #include "gpu/device_rank.h"
+#include "gpu/nothing_is_left.h"
 #include "gpu/emulated_device.h"
 #include "gpu/reaching_transport.h"
 #include "support/fake_cuda.h"
