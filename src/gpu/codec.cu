@@ -191,6 +191,14 @@ bool can_code(const Grid& grid, std::uint64_t operands) {
          allow_shared(k.sum, k.shared_bytes);
 }
 
+void load_codec() {
+  load(reinterpret_cast<const void*>(&locate_kernel));
+  load(reinterpret_cast<const void*>(&checksum_kernel));
+  load(reinterpret_cast<const void*>(&compare_kernel));
+  for (const KernelSet* k : {&kernels_f32(), &kernels_f64(), &kernels_f64_wide(), &kernels_f16(), &kernels_bf16()})
+    for (const void* kernel : {k->encode, k->decode, k->sum}) load(kernel);
+}
+
 std::uint32_t slot_capacity(DType dtype) {
   return static_cast<std::uint32_t>((slice::chunk_capacity(static_cast<int>(size_of(dtype))) + 15) & ~std::size_t{15});
 }

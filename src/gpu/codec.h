@@ -62,6 +62,10 @@ struct SlotsIn {
 /// and 12.x. Where it has none, calls throw Error(unsupported).
 bool can_code(const Grid& grid, std::uint64_t operands);
 
+/// Has the current device load all kernels. CUDA would load each when it is first launched, and may wait for the device
+/// then, where a kernel of NCCL's may be waiting for what this thread is about to send.
+void load_codec();
+
 /// The most bytes of a chunk of an array, rounded up to 16.
 std::uint32_t slot_capacity(DType dtype);
 

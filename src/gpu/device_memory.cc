@@ -64,7 +64,10 @@ void refuse_capturing(Stream stream) {
 
 }  // namespace
 
-DeviceMemory::DeviceMemory() = default;
+DeviceMemory::DeviceMemory() {
+  load_codec();
+  load_survey();
+}
 DeviceMemory::~DeviceMemory() = default;
 
 void DeviceMemory::use(Stream stream) {

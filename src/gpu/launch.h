@@ -25,6 +25,13 @@ inline void require_aligned(const void* p, std::size_t to, const char* what) {
 /// Thread blocks for n things of which each takes so many; at least one.
 inline std::uint64_t tiles_of(std::uint64_t n, std::uint64_t each) { return n == 0 ? 1 : (n + each - 1) / each; }
 
+/// Has the current device load a kernel.
+inline void load(const void* kernel) {
+  const BesideCaptures beside;
+  cudaFuncAttributes attributes{};
+  check_cuda(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
+}
+
 /// Lets a kernel have so much shared memory; false where the device has less for a block. More than 48 KiB must be
 /// asked for, and each time: which device is current may change.
 inline bool allow_shared(const void* kernel, std::uint32_t bytes) {

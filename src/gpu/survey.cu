@@ -83,6 +83,23 @@ void clear(Result* result, Stream stream) {
 
 }  // namespace
 
+void load_survey() {
+  const auto floats = {DType::f32, DType::f64, DType::f16, DType::bf16};
+  const auto integers = {DType::i32, DType::i64, DType::u32, DType::u64};
+  const auto load_extreme = []<class O>(O) { load(reinterpret_cast<const void*>(&extreme_kernel<O>)); };
+  for (const DType t : floats)
+    with_float(t, []<class T>(T) {
+      load(reinterpret_cast<const void*>(&scan_kernel<T>));
+      load(reinterpret_cast<const void*>(&outliers_kernel<T>));
+      load(reinterpret_cast<const void*>(&divide_kernel<T>));
+    });
+  for (const DType t : floats) with_ordered(t, load_extreme);
+  for (const DType t : integers) with_ordered(t, load_extreme);
+  load(reinterpret_cast<const void*>(&gather_kernel<std::uint16_t>));
+  load(reinterpret_cast<const void*>(&gather_kernel<std::uint32_t>));
+  load(reinterpret_cast<const void*>(&gather_kernel<std::uint64_t>));
+}
+
 void scan(ConstArray x, Range* result, Stream stream) {
   require_float(x, "x");
   clear(result, stream);

@@ -20,6 +20,9 @@
 
 namespace laconic::gpu {
 
+/// As load_codec() of codec.h.
+void load_survey();
+
 /// *result = the range of x. f32, f64, f16, bf16. One pass at memory speed.
 void scan(ConstArray x, Range* result, Stream stream);
 

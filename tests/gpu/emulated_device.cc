@@ -23,6 +23,13 @@ std::atomic<gpu::Fault> sums_fail_with{gpu::Fault::none};
 std::atomic<std::uint64_t> sums_failed{0};
 std::atomic<std::size_t> summed{0};
 std::atomic<bool> wide_is_too_much{false};
+std::atomic<unsigned> codec_loaded{0}, survey_loaded{0};  // bits: on these devices
+
+unsigned bit_of_device() {
+  int device = 0;
+  cudaGetDevice(&device);
+  return 1U << device;
+}
 
 }  // namespace
 
@@ -36,8 +43,14 @@ void let_wide_integers_be_too_much(bool too_much) { wide_is_too_much = too_much;
 namespace laconic::gpu {
 namespace {
 
+/// CUDA would load them now, and may wait for the device.
+void require_loaded(const std::atomic<unsigned>& on) {
+  if ((on & test::bit_of_device()) == 0) fake::give_up("a kernel is launched that its device has not loaded");
+}
+
 /// Runs work, which returns the bytes that it wrote, when the stream comes to it.
 void launch(Stream stream, Report* report, std::function<std::size_t()> work) {
+  require_loaded(test::codec_loaded);
   fake::enqueue(stream, [report, work = std::move(work)] {
     const fake::DeviceAccess open;
     Report found;
@@ -52,6 +65,7 @@ void launch(Stream stream, Report* report, std::function<std::size_t()> work) {
 }
 
 void launch(Stream stream, std::function<void()> work) {
+  require_loaded(test::survey_loaded);
   fake::enqueue(stream, [work = std::move(work)] {
     const fake::DeviceAccess open;
     work();
@@ -113,6 +127,9 @@ std::size_t add_all(frame::Bytes held, std::span<const FrameIn> in, const FrameO
 }
 
 }  // namespace
+
+void load_codec() { test::codec_loaded |= test::bit_of_device(); }
+void load_survey() { test::survey_loaded |= test::bit_of_device(); }
 
 bool can_code(const Grid& grid, std::uint64_t operands) {
   return is_float(grid.dtype) && !(test::wide_is_too_much && needs_wide_integers(grid, operands));
