@@ -231,8 +231,9 @@ inline bool release_block() {
   return true;
 }
 
-/// Runs block `cta` of `ncta`. stacks: block_size times stack_bytes.
-inline void run_block(u32 cta, u32 ncta, u8* dynamic_shared, u8* static_shared, u8* stacks, void (*kernel)(Lane&)) {
+/// Runs block `cta` of `ncta`, of so many threads. stacks: block_size times stack_bytes.
+inline void run_block(u32 cta, u32 ncta, u8* dynamic_shared, u8* static_shared, u8* stacks, void (*kernel)(Lane&),
+                      int threads = block_size) {
   kernel_of_block = kernel;
   for (int i = 0; i < block_size; i++) {
     Lane& lane = lanes[i];
@@ -241,7 +242,7 @@ inline void run_block(u32 cta, u32 ncta, u8* dynamic_shared, u8* static_shared, 
     lane.ncta = ncta;
     lane.dynamic_shared = dynamic_shared;
     lane.static_shared = static_shared;
-    lane.state = State::ready;
+    lane.state = i < threads ? State::ready : State::done;
     lane.turn = 0;
     getcontext(&lane.context);
     lane.context.uc_stack.ss_sp = stacks + i * stack_bytes;

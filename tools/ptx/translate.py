@@ -1,8 +1,8 @@
-"""Translates PTX, as nvcc writes it for src/gpu/kernels_*.cu, to C++ that runs on the host over machine.h.
+"""Translates PTX, as nvcc writes it for src/gpu/*.cu, to C++ that runs on the host over machine.h.
 
 Every kernel and every function that it calls becomes a C++ function of a lane,
 `void name(Lane& lane, u8* result, u8* argument0...)`; a kernel keeps its name in the source (encode_kernel) instead of the
-mangled one. Registers become arrays, poisoned at first; an instruction becomes a statement; what joins lanes (barriers,
+mangled one, with its instance's behind it where there are several (scan_kernel_F32). Registers become arrays, poisoned at first; an instruction becomes a statement; what joins lanes (barriers,
 shuffles, votes) becomes a call of machine.h with the number of the statement, so that the machine sees whether all lanes
 came to the same one. It knows what the kernels use of PTX and raises Unknown at anything else.
 """
@@ -57,10 +57,28 @@ def label(name):
     return identifier(name.replace("$", ""))
 
 
-def function_name(mangled):
-    """A kernel's name in the source; everything else's as it is."""
-    kernel = re.match(r"_ZN7laconic3gpu9on_device\d+([a-z_]+_kernel)I", mangled)
-    return kernel[1] if kernel else identifier(mangled)
+def kernel_name(mangled):
+    """A kernel's name in the source, and what tells its instances apart: F32, or a letter that stands for an integer. None
+    twice for what is no kernel."""
+    rest, name = mangled.removeprefix("_ZN"), ""
+    while length := re.match(r"\d+", rest):  # of each name that leads to it
+        rest = rest[length.end() :]
+        name, rest = rest[: int(length[0])], rest[int(length[0]) :]
+    if not name.endswith("_kernel"):
+        return None, None
+    instance = re.search(r"\d(B?F\d\d)E|I([ijlmt])[LE]", rest.split("EEv")[0] + "E")
+    return name, instance and (instance[1] or instance[2])
+
+
+def function_names(mangled):
+    """Of all functions of a file: kernels have their names in the source, with their instance's behind where there are
+    several; everything else keeps its own."""
+    kernels = [kernel_name(m)[0] for m in mangled]
+    names = {}
+    for m in mangled:
+        name, instance = kernel_name(m)
+        names[m] = identifier(m) if name is None else f"{name}_{instance}" if kernels.count(name) > 1 else name
+    return names
 
 
 def register(operand):
@@ -119,6 +137,7 @@ class Translator:
     """Of one file of PTX."""
 
     def __init__(self):
+        self.names = {}  # of functions, mangled -> C++
         self.shared = {}  # names of shared memory -> C++
         self.parameters = {}  # names of the function's parameters -> C++
         self.statements = 0
@@ -315,7 +334,8 @@ class Translator:
 
     def translate_atom(self, i):
         """Lanes run one at a time, so plain code is atomic."""
-        a = self.value(i.operands[2], "u32")
+        kind = "u64" if i.kind.endswith("64") else "u32"
+        a = self.value(i.operands[2], kind)
         if "or" in i.parts:
             change = f"*q=old|{a};"
         elif "exch" in i.parts:
@@ -323,11 +343,15 @@ class Translator:
         elif "xor" in i.parts:
             change = f"*q=old^{a};"
         elif "cas" in i.parts:
-            change = f"if(old=={a})*q={self.value(i.operands[3], 'u32')};"
+            change = f"if(old=={a})*q={self.value(i.operands[3], kind)};"
+        elif "add" in i.parts:
+            change = f"*q=old+{a};"
+        elif i.operation.endswith("max." + kind):
+            change = f"*q=old>{a}?old:{a};"
         else:
             raise Unknown(i.text)
-        result = assign(i.operands[0], "old", "u32") if i.operands[0] != "_" else ""
-        return f"u32*q=(u32*){self.address(i.operands[1])};u32 old=*q;" + change + result
+        result = assign(i.operands[0], "old", kind) if i.operands[0] != "_" else ""
+        return f"{kind}*q=({kind}*){self.address(i.operands[1])};check_alignment((u64)q,sizeof *q);{kind} old=*q;" + change + result
 
     def translate_bar(self, i):
         if i.operation.startswith("bar.warp.sync"):
@@ -355,7 +379,7 @@ class Translator:
     def call(self, text):
         result, name, arguments = re.match(r"call(?:\.uni)?\s*(?:\((\w+)\),)?\s*([\w$]+),\s*\((.*)\)\s*$", text, re.S).groups()
         given = [a.strip() for a in arguments.split(",") if a.strip()]
-        return f"{function_name(name)}(lane,{result or 'nullptr'}" + "".join("," + a for a in given) + ");"
+        return f"{self.names.get(name) or identifier(name)}(lane,{result or 'nullptr'}" + "".join("," + a for a in given) + ");"
 
     # Functions
 
@@ -386,7 +410,7 @@ class Translator:
         names = [re.search(r"(\w+)(?:\[\d+\])?\s*$", p.strip())[1] for p in (parameters or "").split(",") if p.strip()]
         self.parameters = {"func_retval0": "result"} | {p: f"argument{n}" for n, p in enumerate(names)}
         self.in_function = []
-        signature = f"void {function_name(name)}(Lane&lane,u8*result" + "".join(f",u8*argument{n}" for n in range(len(names))) + ")"
+        signature = f"void {self.names[name]}(Lane&lane,u8*result" + "".join(f",u8*argument{n}" for n in range(len(names))) + ")"
         head, code, pending = [], [], ""
         for line in filter(None, (line.strip() for line in body.split("\n"))):
             declared = self.declaration(line)
@@ -422,6 +446,8 @@ def translate(ptx):
     for name in re.findall(r"^\.extern \.shared[^;]*?\s(\w+)\[\];", ptx, re.M):
         translator.shared[name] = "lane.dynamic_shared"
     pattern = r"^(?:\.weak |\.visible )?\.(?:entry|func)\s+(?:\(\.param[^)]*\)\s*)?([\w$]+)\s*(?:\(([^)]*)\))?\s*(?:(?:\.\w+[^\n{;]*\n)*)\{\n(.*?)^\}"
-    functions = [translator.function(*f.groups()) for f in re.finditer(pattern, ptx, re.M | re.S)]
+    found = re.findall(pattern, ptx, re.M | re.S)
+    translator.names = function_names([f[0] for f in found])
+    functions = [translator.function(*f) for f in found]
     declarations, definitions = zip(*functions)
     return "\n".join(['#include "machine.h"', *declarations, *definitions, ""])

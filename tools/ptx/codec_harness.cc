@@ -2,8 +2,6 @@
 // have to be the same bytes, whatever the order of the lanes. Compiled for one kind of kernel: PTX_DTYPE names its
 // elements, PTX_INTEGER the integers that it computes with (f64 has kernels for both widths). Prints what differs, and
 // a sum.
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -12,7 +10,7 @@
 
 #include "codec/slice_cases.h"
 #include "gpu/operations.h"
-#include "machine.h"
+#include "launch.h"
 
 // The kernels: parameters as PTX has them, pointers to where they lie.
 void encode_kernel(Lane&, u8*, u8* params, u8* x, u8* sink);
@@ -28,8 +26,7 @@ using Integer = PTX_INTEGER;
 constexpr DType dtype = DType::PTX_DTYPE;
 constexpr bool wide = sizeof(Integer) == 8;
 
-constexpr std::size_t dynamic_shared_bytes = wide ? 133120 : 70000;  // no less than a kernel's regions
-constexpr std::size_t static_shared_bytes = 4096;
+constexpr std::size_t shared_bytes = wide ? 133120 : 70000;  // no less than a kernel's regions
 constexpr u32 scratch_places = 8;
 
 /// As kernels.cuh has it, which only nvcc reads.
@@ -52,56 +49,12 @@ struct Arguments {
 };
 Arguments arguments;
 
-u8* map(std::size_t bytes, int flags) {
-  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
-  if (p == MAP_FAILED) fail("no memory");
-  return static_cast<u8*>(p);
-}
-
-/// Memory as cudaMalloc() aligns it, poisoned.
-class Memory {
- public:
-  explicit Memory(std::size_t bytes) : bytes_(bytes) {
-    const std::size_t whole = (bytes + 511) & ~std::size_t{255};
-    p_.reset(static_cast<u8*>(std::aligned_alloc(256, whole)));
-    std::memset(p_.get(), 0xA5, bytes);
-  }
-  u8* get() const { return p_.get(); }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  struct Free {
-    void operator()(u8* p) const { std::free(p); }
-  };
-  std::unique_ptr<u8, Free> p_;
-  std::size_t bytes_;
-};
-
-template <class A>
-u8* at(A& argument) {
-  return reinterpret_cast<u8*>(&argument);
-}
-
-/// One block after the other, each with poisoned shared memory.
-void launch(u64 blocks, void (*kernel)(Lane&)) {
-  // Kernels keep addresses in shared memory in 32 bits, so it has to lie low.
-  static u8* const dynamic_shared = map(std::size_t{1} << 20, MAP_32BIT);
-  static u8* const static_shared = dynamic_shared + (std::size_t{1} << 18);
-  static u8* const stacks = map(block_size * stack_bytes, MAP_NORESERVE);
-  for (u64 b = 0; b < blocks; b++) {
-    std::memset(dynamic_shared, 0x5A, dynamic_shared_bytes);
-    std::memset(static_shared, 0x5A, static_shared_bytes);
-    run_block(static_cast<u32>(b), static_cast<u32>(blocks), dynamic_shared, static_shared, stacks, kernel);
-  }
-}
-
 u64 blocks_of(u64 count) { return (slice::chunks_of(count) + 7) / 8; }
 
 /// A frame in the device's memory, and where its chunks begin.
 class Held {
  public:
-  Held(const std::vector<u8>& frame, std::size_t count) : frame_(frame.size()) {
-    std::memcpy(frame_.get(), frame.data(), frame.size());
+  Held(const std::vector<u8>& frame, std::size_t count) : frame_(frame) {
     u64 place = frame::header_bytes + slice::table_bytes(count);
     for (u64 c = 0; c < slice::chunks_of(count); c++) {
       places_.push_back(place);
@@ -136,8 +89,9 @@ std::vector<u8> encoded_by_kernel(const Array& x, const Grid& grid) {
   arguments.params = slice::params_for(grid, 1);
   arguments.x = in.get();
   arguments.sink = {out.get(), capacity, x.count, status.data(), nullptr, 0, arguments.params, &report};
-  launch(blocks,
-         [](Lane& lane) { encode_kernel(lane, nullptr, at(arguments.params), at(arguments.x), at(arguments.sink)); });
+  launch(blocks, shared_bytes, [](Lane& lane) {
+    encode_kernel(lane, nullptr, at_argument(arguments.params), at_argument(arguments.x), at_argument(arguments.sink));
+  });
   return written(out, report);
 }
 
@@ -151,9 +105,9 @@ u32 decode_by_kernel(const std::vector<u8>& frame, const Grid& grid, u32 operand
   arguments.count = y.count;
   arguments.y = out.get();
   arguments.report = &report;
-  launch(blocks_of(y.count), [](Lane& lane) {
-    decode_kernel(lane, nullptr, at(arguments.params), at(arguments.source), at(arguments.count), at(arguments.y),
-                  at(arguments.report));
+  launch(blocks_of(y.count), shared_bytes, [](Lane& lane) {
+    decode_kernel(lane, nullptr, at_argument(arguments.params), at_argument(arguments.source),
+                  at_argument(arguments.count), at_argument(arguments.y), at_argument(arguments.report));
   });
   std::memcpy(y.data(), out.get(), y.size_bytes());
   return report.faults;
@@ -182,9 +136,9 @@ std::vector<u8> added_by_kernel(std::size_t count, const Array* x, const Grid& g
   arguments.x = in.get();
   arguments.pool = {scratch.get(), taken, scratch_places, scratch_bytes};
   arguments.sink = {out.get(), capacity, count, status.data(), nullptr, 0, arguments.plan.result, &report};
-  launch(blocks, [](Lane& lane) {
-    sum_kernel(lane, nullptr, at(arguments.plan), at(arguments.x), at(arguments.sources), at(arguments.pool),
-               at(arguments.sink));
+  launch(blocks, shared_bytes, [](Lane& lane) {
+    sum_kernel(lane, nullptr, at_argument(arguments.plan), at_argument(arguments.x), at_argument(arguments.sources),
+               at_argument(arguments.pool), at_argument(arguments.sink));
   });
   return written(out, report);
 }
