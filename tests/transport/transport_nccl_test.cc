@@ -522,6 +522,17 @@ TEST(PlainNccl, RunsOnTheCallersStreamBehindWhatIsThere) {
   });
 }
 
+TEST(PlainNccl, ArraysThatArePinnedAtTheirBeginningAlone) {
+  over_nccl(2, [](Transport& t) {
+    constexpr std::size_t pinned = 4096;
+    std::vector<std::int32_t> x(4 * pinned, t.rank() + 1);
+    ASSERT_EQ(cudaHostRegister(x.data(), pinned, cudaHostRegisterDefault), cudaSuccess);
+    t.plain()->allreduce({x.data(), x.size(), DType::i32}, {x.data(), x.size(), DType::i32}, Op::sum);
+    EXPECT_EQ(x, std::vector<std::int32_t>(x.size(), 3));
+    EXPECT_EQ(cudaHostUnregister(x.data()), cudaSuccess);
+  });
+}
+
 TEST(PlainNccl, ARankThatNeverComesIsGivenUp) {
   std::latch given_up(1);
   over_nccl(

@@ -79,7 +79,9 @@ class Stage {
     Piece to;
     const std::uint8_t* from;
   };
-  static bool is_out_of_reach(Piece p) { return p.bytes != 0 && memory_of(p.data) == Memory::pageable; }
+  static bool is_out_of_reach(Piece p) {
+    return p.bytes != 0 && memory_of(std::span<const std::uint8_t>(p.data, p.bytes)) == Memory::pageable;
+  }
 
   Rounds& rounds_;
   cudaStream_t stream_;
