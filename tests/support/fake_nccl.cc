@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -38,6 +39,7 @@ struct OpenGroup {
   };
   int depth = 0;
   std::vector<Calls> all;
+  std::vector<MemberPtr> finalized;  ///< of those that do not block
 };
 thread_local OpenGroup open_group;
 
@@ -254,6 +256,10 @@ ncclResult_t pncclCommFinalize(ncclComm_t comm) {
   while (!idle(*m)) keep_waiting(since, "ncclCommFinalize");
   if (m->blocking) return ncclSuccess;
   m->delay = 1;
+  if (open_group.depth > 0) {
+    m->delay = std::numeric_limits<int>::max();
+    open_group.finalized.push_back(m);
+  }
   return ncclInProgress;
 }
 
@@ -286,6 +292,7 @@ ncclResult_t pncclGroupEnd() {
   if (open_group.depth == 0) return ncclInvalidUsage;
   if (--open_group.depth > 0) return ncclSuccess;
   ncclResult_t result = ncclSuccess;
+  for (const auto& m : std::exchange(open_group.finalized, {})) m->delay = 1;
   for (const auto& calls : std::exchange(open_group.all, {})) {
     const ncclResult_t one = launch(calls);
     if (one != ncclSuccess) result = one;

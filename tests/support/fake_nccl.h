@@ -9,6 +9,7 @@
 //  - Buffers must be device or pinned memory, and in place where NCCL has that, or apart.
 //  - A communicator with config.blocking = 0 answers ncclInProgress, and has not put its work on the stream before
 //    ncclCommGetAsyncError says otherwise. Communicators of ncclCommInitAll block; a split one does as its config says.
+//  - What finalizes a communicator that does not block, in a group, begins when the group ends.
 //  - Sums are rounded at each addition, in rank order.
 // As in NCCL, each function goes by its pnccl name too, and by its nccl name only where nobody else has that.
 #pragma once

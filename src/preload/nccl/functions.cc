@@ -6,10 +6,12 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "core/thread.h"
 #include "preload/nccl/deferred.h"
 #include "preload/nccl/next.h"
 #include "preload/nccl/runtime.h"
@@ -93,6 +95,23 @@ ncclResult_t end_group(ncclResult_t (*end)()) {
   ncclResult_t result = plainly(end);
   for (const Deferred& d : calls) result = awaited(result, d.comm);
   return worse(result, make_all(*NcclRuntime::get(), calls));
+}
+
+/// Before NCCL takes the communicator down. What Laconic has for it goes now, and would, in a thread with an open
+/// group, go when that ends: so on another one there.
+void release(ncclComm_t comm) {
+  NcclRuntime* const runtime = NcclRuntime::get();
+  if (runtime == nullptr) return;
+  if (group().depth == 0) return runtime->release(comm);
+  try {
+    Thread([&] {
+      int device = 0;
+      if (pncclCommCuDevice(comm, &device) == ncclSuccess) cudaSetDevice(device);
+      runtime->release(comm);
+    });
+  } catch (const std::system_error&) {
+    runtime->abandon(comm);
+  }
 }
 
 }  // namespace
@@ -180,13 +199,13 @@ LACONIC_EXPORT ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* info) {
 
 LACONIC_EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   static const auto plain = preload::next<decltype(&ncclCommFinalize)>("ncclCommFinalize");
-  if (auto* const runtime = preload::NcclRuntime::get()) runtime->release(comm);
+  preload::release(comm);
   return preload::plainly(plain, comm);
 }
 
 LACONIC_EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   static const auto plain = preload::next<decltype(&ncclCommDestroy)>("ncclCommDestroy");
-  if (auto* const runtime = preload::NcclRuntime::get()) runtime->release(comm);
+  preload::release(comm);
   return preload::plainly(plain, comm);
 }
 
