@@ -56,10 +56,10 @@ laconic::Report run(const NcclCall& call, Communicator& comm, const Options& opt
   });
 }
 
-void NcclGroup::begin(ncclComm_t nccl, const Options& defaults) {
+void NcclGroup::begin(ncclComm_t nccl, const Options& defaults, double timeout) {
   stop_->unless_set([&] { return pncclCommCuDevice(nccl, &device_); });
   memory_.emplace();
-  comm_.emplace(make_nccl_transport(nccl, default_timeout(), stop_), defaults, *memory_);
+  comm_.emplace(make_nccl_transport(nccl, timeout, stop_), defaults, *memory_);
 }
 
 NcclGroup::~NcclGroup() {
@@ -71,7 +71,7 @@ NcclGroup::~NcclGroup() {
 std::shared_ptr<NcclGroup> NcclGroups::of(ncclComm_t nccl, const Options& defaults, Stream stream) {
   if (auto known = find(nccl)) return known;
   auto made = add(nccl);
-  begin(made, nccl, defaults, stream);
+  begin(made, nccl, defaults, stream, default_timeout());
   return made;
 }
 
@@ -82,8 +82,8 @@ std::shared_ptr<NcclGroup> NcclGroups::add(ncclComm_t nccl) {
   return made;
 }
 
-void NcclGroups::begin(const std::shared_ptr<NcclGroup>& added, ncclComm_t nccl, const Options& defaults,
-                       Stream stream) {
+void NcclGroups::begin(const std::shared_ptr<NcclGroup>& added, ncclComm_t nccl, const Options& defaults, Stream stream,
+                       double timeout) {
   try {
     await(stream);
     std::vector<std::shared_ptr<NcclGroup>> ending;
@@ -92,7 +92,7 @@ void NcclGroups::begin(const std::shared_ptr<NcclGroup>& added, ncclComm_t nccl,
       ending.swap(abandoned_);
     }
     ending.clear();
-    added->begin(nccl, defaults);  // unlocked: ranks of other communicators may have to do the same meanwhile
+    added->begin(nccl, defaults, timeout);  // unlocked: ranks of other communicators may have to do the same meanwhile
   } catch (...) {
     const std::lock_guard lock(mutex_);
     std::erase_if(groups_, [&](const auto& entry) { return entry.second == added; });

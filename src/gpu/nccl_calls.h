@@ -43,8 +43,9 @@ class NcclGroup {
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
-  /// First of all, and collective over `nccl`, which it does not use afterwards. Its device must be current.
-  void begin(ncclComm_t nccl, const Options& defaults);
+  /// First of all, and collective over `nccl`, which it does not use afterwards. Its device must be current. Calls wait
+  /// for other ranks `timeout` seconds; 0: for ever.
+  void begin(ncclComm_t nccl, const Options& defaults, double timeout);
   /// Whoever waits for other ranks, in begin() too, and whoever would, gets Error(transport) at once.
   void stop() { stop_->set(); }
 
@@ -62,13 +63,14 @@ class NcclGroup {
 /// By communicator. Thread safe; whoever works with a group holds it meanwhile.
 class NcclGroups {
  public:
-  /// Makes it in the first call for a communicator: add() and begin().
+  /// Makes it in the first call for a communicator: add() and begin(), with default_timeout().
   std::shared_ptr<NcclGroup> of(ncclComm_t nccl, const Options& defaults, Stream stream);
   /// From here on abandon() finds it.
   std::shared_ptr<NcclGroup> add(ncclComm_t nccl);
   /// Collective: NCCL must have nothing under way on the communicator, so what `stream` has been given is waited for.
   /// Throws Error(unsupported) if the stream is being captured. Where this fails the group is no longer here.
-  void begin(const std::shared_ptr<NcclGroup>& added, ncclComm_t nccl, const Options& defaults, Stream stream);
+  void begin(const std::shared_ptr<NcclGroup>& added, ncclComm_t nccl, const Options& defaults, Stream stream,
+             double timeout);
   /// Null: there is none.
   std::shared_ptr<NcclGroup> find(ncclComm_t nccl);
   /// The same, and it is no longer here; to let go of it is collective.

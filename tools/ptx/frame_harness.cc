@@ -144,7 +144,8 @@ class Checker {
     const std::size_t front = std::min(frame.size(), frame::header_bytes + slice::table_bytes(count));
     const std::size_t place = random.below(random.below(3) == 0 ? frame.size() : front);
     frame[place] ^= static_cast<u8>(1U << random.below(8));
-    if (random.below(4) == 0) frame.resize(frame.size() - 4 * random.below((frame.size() - frame::header_bytes) / 4 + 1));
+    if (random.below(4) == 0)
+      frame.resize(frame.size() - 4 * random.below((frame.size() - frame::header_bytes) / 4 + 1));
     const Memory held(frame);
     const std::string where = what + ", damaged at " + std::to_string(place);
     expect(located_by_kernel(held, grid, count) == located_by_source(held, grid, count), "locate", where);

@@ -20,7 +20,8 @@ FOR_FLOATS(DECLARE)
 #define DECLARE_EXTREME(T) void extreme_kernel_##T(Lane&, u8*, u8* smaller, u8* a, u8* b, u8* count);
 FOR_FLOATS(DECLARE_EXTREME)
 DECLARE_EXTREME(i)
-DECLARE_EXTREME(l) DECLARE_EXTREME(j) DECLARE_EXTREME(m)
+DECLARE_EXTREME(l)
+DECLARE_EXTREME(j) DECLARE_EXTREME(m)
 #define DECLARE_GATHER(T) void gather_kernel_##T(Lane&, u8*, u8* x, u8* sample, u8* out);
     DECLARE_GATHER(t) DECLARE_GATHER(j) DECLARE_GATHER(m)
 

@@ -62,7 +62,7 @@ std::shared_ptr<gpu::NcclGroup> NcclRuntime::group_of(ncclComm_t comm, cudaStrea
     groups_.take(comm);
     return nullptr;
   }
-  groups_.begin(group, comm, {}, stream);
+  groups_.begin(group, comm, {}, stream, config_.timeout_seconds.value_or(0));  // as long as NCCL, unless said
   const auto all = allgather_value(group->comm().transport(), fingerprint(config_, policy_));
   const int rank = group->comm().rank();
   {

@@ -275,12 +275,13 @@ void Rounds::answer(const std::uint8_t* payloads, std::size_t stride) {
 /// A header that is still out needs ranks that may have gone; data need only those who have announced or expect them.
 void Rounds::close() {
   flush();
+  const double patience = timeout_ > 0 ? timeout_ : default_timeout();
   if (gathering_) {
     headers_->abort();
   } else {
-    headers_->close(timeout_);
+    headers_->close(patience);
   }
-  data_->close(timeout_);
+  data_->close(patience);
 }
 
 }  // namespace laconic::nccl
