@@ -11,6 +11,7 @@
 //    ncclCommGetAsyncError says otherwise. Communicators of ncclCommInitAll block; a split one does as its config says.
 //  - What finalizes a communicator that does not block, in a group, begins when the group ends.
 //  - Sums are rounded at each addition, in rank order.
+// ncclGetVersion says what the environment has as FAKE_NCCL_VERSION.
 // As in NCCL, each function goes by its pnccl name too, and by its nccl name only where nobody else has that.
 #pragma once
 

@@ -44,6 +44,11 @@ NcclRuntime* NcclRuntime::get() {
     try {
       const Config config = Config::from_environment();
       config.apply_log();
+      int version = 0;
+      if (pncclGetVersion(&version) != ncclSuccess || version < NCCL_VERSION(2, 18, 0)) {
+        warn("the program's NCCL cannot split communicators, as 2.18 and newer can; everything is left to it");
+        return nullptr;
+      }
       auto* const made = new NcclRuntime(config);
       if (!config.report.empty()) std::atexit([] { get()->report(); });
       return made;
