@@ -58,7 +58,8 @@ bool CostCache::read_numbers(const std::string& what, std::span<double> numbers)
   const std::string title = title_of(what);
   const fs::path file = file_for(folder_, title);
   std::error_code error;
-  if (!fs::is_regular_file(file, error)) return false;
+  constexpr std::uintmax_t most_bytes = 65536;  // a line and a few numbers
+  if (!fs::is_regular_file(file, error) || fs::file_size(file, error) > most_bytes || error) return false;
   const auto age = fs::file_time_type::clock::now() - fs::last_write_time(file, error);
   if (error || age > fresh || age < -fresh) return false;  // a clock that was wrong must not make it last for ever
   std::ifstream in(file);

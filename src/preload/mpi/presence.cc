@@ -140,7 +140,10 @@ Presence agree_on_presence(const std::string& wishes, double timeout) {
   const ErrorsReturn errors_return;
   const Deadline deadline(timeout);
   if (rank == 0) {
-    const std::string why_not = judge(wishes, size, deadline);
+    const Deadline late(1.5 * timeout);
+    std::string why_not = judge(wishes, size, deadline);
+    // Who has given up by then, see below, would not hear a yes.
+    if (why_not.empty() && late.passed()) why_not = "the launcher takes too long to say who is here";
     // Stays until the program ends: nobody says when the last rank has read it.
     if (!publish("verdict", why_not.empty() ? yes : "no"))
       return {false, "the launcher has no MPI_Publish_name, by which ranks would find each other"};
