@@ -160,6 +160,23 @@ TEST(SliceProven, CoversTheElementsThatAGridIsMadeFor) {
   EXPECT_EQ(slice::params_for(make_grid(DType::f32, 1e-3, any), 1).proven, 0);
 }
 
+/// Of the largest floats the nearest grid point may be beyond the type.
+TEST(SliceProven, ElementsThatWouldBecomeInfiniteStayAsTheyAre) {
+  constexpr float end = std::numeric_limits<float>::max();
+  for (const double step : {0x1p106, 0x1p116, 0x1p120}) {
+    Array x(DType::f32, 2 * 2048);
+    for (std::size_t i = 0; i < x.count; ++i)
+      x.set_value(i, i % 64 == 5 ? (i % 128 == 5 ? end : -end) : end / 4 * static_cast<double>(i % 9) / 9);
+    const Grid g{.dtype = DType::f32, .step = step, .bound = step, .qbits = 22};
+    const Outcome f = encoded(x, g);
+    for (const auto target : fast_targets()) {
+      const OnTarget guard(target);
+      EXPECT_EQ(f, encoded(x, g)) << slice::name_of(target);
+      expect_within(x, decoded(x, encoded(x, g)), g.bound);
+    }
+  }
+}
+
 TEST(SliceProven, FramesAreTheReferences) {
   for (const DType t : {DType::f32, DType::f64}) {
     Random random(13);

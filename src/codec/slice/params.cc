@@ -15,12 +15,14 @@ float round_down(double v) {
 /// Params::proven. Of an x whose q is in the window |x * inverse - q| <= 1/2, for the sum with the window's middle is
 /// rounded once, to an integer. So x differs from q * step by at most |q| * |1 / inverse - step| + 1 / (2 * inverse),
 /// and q * step from what is decoded by half a unit in the last place. The error that a check computes is |x - decoded|
-/// rounded, and rounding does not lead past a bound that is a number of the type.
+/// rounded, and rounding does not lead past a bound that is a number of the type. Where the window reaches beyond the
+/// type (f32, steps from 2^106 on), the largest of its values are decoded to infinity, so nothing is proven.
 template <class A>
 std::int64_t proven_largest(const Grid& grid, A step, A inverse, A bound) {
   const double window = std::ldexp(1.0, grid.qbits);
   const double off = std::abs(std::fma(static_cast<double>(inverse), static_cast<double>(step), -1.0));
   const int top = std::ilogb(window * step);
+  if (top >= std::numeric_limits<A>::max_exponent) return 0;
   const auto holds = [&](double largest, int exponent) {
     const double half_ulp = std::ldexp(0.5, exponent - (std::numeric_limits<A>::digits - 1));
     return ((largest * off + 0.5) / inverse + half_ulp) * (1 + 0x1p-40) <= bound;  // these operations err by less
