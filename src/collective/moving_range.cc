@@ -1,9 +1,10 @@
 #include "collective/moving_range.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
-#include <optional>
 
 #include "collective/sample.h"
 
@@ -21,12 +22,27 @@ constexpr std::uint64_t fewest_chunks = 16 * Sample::most_chunks;
 /// No grid has a larger one within the bound.
 double reach_of(DType t, double bound) { return std::ldexp(bound, t == DType::f64 ? 51 : 23); }
 
+/// The largest magnitude that is at most `reach` (finite), on the host: a chunk at a time, of those values alone.
+template <typename T>
+double largest_on_host(ConstArray x, double reach) {
+  std::array<T, frame::chunk_values> kept;
+  double largest = 0;
+  for (std::size_t first = 0; first < x.count; first += kept.size()) {
+    const std::size_t n = std::min(kept.size(), x.count - first);
+    std::memcpy(kept.data(), static_cast<const std::uint8_t*>(x.data) + first * sizeof(T), n * sizeof(T));
+    for (T& v : std::span(kept).first(n)) v = std::abs(v) <= static_cast<T>(reach) ? v : T{0};
+    largest = std::max(largest, scan({kept.data(), n, x.dtype}).max_abs());
+  }
+  return largest;
+}
+
 /// The largest magnitude of what can be on a grid, in memory where `scan` and `count` look.
 double largest_within(Memory& memory, ConstArray x, double reach) {
   if (x.count == 0) return 0;
   const Range range = memory.scan(x);
   if (range.max_abs() <= reach) return range.max_abs();
-  return memory.count_outliers(x, reach, range.max_abs()).within;
+  if (!memory.on_host()) return memory.count_outliers(x, reach, range.max_abs()).within;
+  return x.dtype == DType::f64 ? largest_on_host<double>(x, reach) : largest_on_host<float>(x, reach);
 }
 
 /// The same of a sample.
