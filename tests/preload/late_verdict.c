@@ -1,5 +1,5 @@
-/* A program under a launcher that takes long to say who is here, as one may that serves thousands: when rank 0 has asked
- * for all, the others have given up. Then rank 0 must have, too.
+/* A program under a launcher that takes long to say who is here, as one may that serves thousands: when rank 0 has
+ * asked for all, the others have given up. Then rank 0 must have, too.
  *
  *   late_verdict TOLERANCE     (with LACONIC_TIMEOUT=1; of no use, for nothing is served)
  *
@@ -15,7 +15,8 @@ enum { COUNT = 30000 };
 static int asked;
 
 int PMPI_Lookup_name(const char* name, MPI_Info info, char* port) {
-  int (*ask)(const char*, MPI_Info, char*) = (int (*)(const char*, MPI_Info, char*))dlsym(RTLD_NEXT, "PMPI_Lookup_name");
+  int (*ask)(const char*, MPI_Info, char*) =
+      (int (*)(const char*, MPI_Info, char*))dlsym(RTLD_NEXT, "PMPI_Lookup_name");
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank == 0) usleep(1500000);
