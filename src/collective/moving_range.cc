@@ -45,20 +45,12 @@ double largest_within(Memory& memory, ConstArray x, double reach) {
   return x.dtype == DType::f64 ? largest_on_host<double>(x, reach) : largest_on_host<float>(x, reach);
 }
 
-/// The same of a sample.
+/// The same of a sample of a long array on the host. In step with the planes of a field it might see their edges alone.
 double largest_sampled(Memory& memory, ConstArray x, double reach) {
-  const Sample sample{x.count};
-  Room copy;
-  if (!memory.on_host()) {
-    copy = host_memory().array_room(sample.elements() * size_of(x.dtype));
-    memory.fetch_sample(x, copy.get());
-    return largest_within(host_memory(), {copy.get(), sample.elements(), x.dtype}, reach);
-  }
   double largest = 0;
-  for (std::uint64_t i = 0; i < sample.chunks(); ++i) {
-    const std::size_t first = sample.first(i);
-    const ConstArray chunk = slice_of(x, first, std::min(frame::chunk_values, x.count - first));
-    largest = std::max(largest, largest_within(memory, chunk, reach));
+  for (std::size_t i = 0; i < Sample::most_chunks; ++i) {
+    const std::size_t first = Outliers::position(i, x.count - frame::chunk_values);
+    largest = std::max(largest, largest_within(memory, slice_of(x, first, frame::chunk_values), reach));
   }
   return largest;
 }
@@ -87,7 +79,8 @@ Range moving_range(Memory& memory, std::span<const ConstArray> parts, double bou
   const bool is_long = Sample{longest}.chunks_in_all() >= fewest_chunks;
   const double type_limit = t == DType::f64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
   double largest = 0;
-  if (is_long && usual < type_limit && is_usual(memory, parts, usual, reach)) {
+  // A GPU looks through its memory in no time.
+  if (memory.on_host() && is_long && usual < type_limit && is_usual(memory, parts, usual, reach)) {
     largest = usual;
   } else {
     for (const ConstArray& x : parts) largest = std::max(largest, largest_within(memory, x, reach));

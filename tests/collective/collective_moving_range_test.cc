@@ -61,6 +61,17 @@ TEST(MovingRange, IsTheUsualOneWhereASampleIsSmallBesideIt) {
   expect_ranges<double>();
 }
 
+/// Slabs of a field whose first row is its edge.
+TEST(MovingRange, ASampleSeesMoreThanTheBeginningsOfSlabs) {
+  constexpr std::size_t slabs = 16;
+  for (const std::size_t rows : {16U, 25U, 64U}) {
+    auto x = wave<float>(slabs * rows * 2048, 50);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      if (i / 2048 % rows == 0) x[i] = 0;
+    EXPECT_NEAR(largest(x), 50, 1e-3) << rows;
+  }
+}
+
 TEST(MovingRange, OfSeveralPartsOrNone) {
   const auto small = wave<float>(is_long, 5);
   const auto large = wave<float>(3000, 50);
