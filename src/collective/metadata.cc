@@ -12,7 +12,7 @@
 namespace laconic {
 namespace {
 
-constexpr std::uint32_t version = 0x3843414cU;  // "LAC8": both ends speak the same record
+constexpr std::uint32_t record_version = 0x3843414cU;  // "LAC8": both ends speak the same record
 constexpr std::size_t text_room = 136;
 using Text = std::array<char, text_room>;
 constexpr std::uint8_t flag_confirm = 1;
@@ -51,7 +51,7 @@ void put_text(char* room, std::size_t size, const std::string& text) {
 
 Record pack(const Proposal& p) {
   Record r;
-  r.version = version;
+  r.version = record_version;
   r.collective = static_cast<std::uint8_t>(p.collective);
   r.dtype = static_cast<std::uint8_t>(p.dtype);
   r.op = static_cast<std::uint8_t>(p.op);

@@ -78,13 +78,13 @@ Range moving_range(Memory& memory, std::span<const ConstArray> parts, double bou
   const double usual = usual_bounds * bound;
   const bool is_long = Sample{longest}.chunks_in_all() >= fewest_chunks;
   const double type_limit = t == DType::f64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  const bool may_be_usual = is_long && usual < type_limit;
+  // The memory of a GPU is much faster than any link: it is looked through. Grids are the host's where that finds the
+  // usual range.
+  if (may_be_usual && memory.on_host() && is_usual(memory, parts, usual, reach)) return {-usual, usual, count, 0};
   double largest = 0;
-  // A GPU looks through its memory in no time.
-  if (memory.on_host() && is_long && usual < type_limit && is_usual(memory, parts, usual, reach)) {
-    largest = usual;
-  } else {
-    for (const ConstArray& x : parts) largest = std::max(largest, largest_within(memory, x, reach));
-  }
+  for (const ConstArray& x : parts) largest = std::max(largest, largest_within(memory, x, reach));
+  if (may_be_usual && headroom * largest <= usual) largest = usual;
   return {-largest, largest, count, 0};
 }
 

@@ -86,7 +86,7 @@ std::string failure_of(Work&& work) {
     work();
     return {};
   } catch (const std::exception& e) {
-    return e.what();
+    return *e.what() != '\0' ? e.what() : "an error without a text";
   }
 }
 
@@ -243,7 +243,7 @@ bool hears_of_requests() {
   };
   const auto is_ours = [&](const char* name) {
     const void* const first = ::dlsym(RTLD_DEFAULT, name);
-    return first != nullptr && file_of(first) == file_of(&bell);
+    return first != nullptr && file_of(first) == file_of(&bell_tags);
   };
   return is_ours("MPI_Start") && is_ours("MPI_Startall") && is_ours("MPI_Request_free");
 }
