@@ -104,12 +104,10 @@ struct Avx512Base : Avx512Sinks {
 
   /// The sampled mean of q, biased as they are.
   static std::int32_t mean(const std::int32_t* q, std::int32_t bias) {
-    __m512i sum = _mm512_setzero_si512();
-    for (const int b : {4, 12, 20, 28})
-      for (int k = 0; k < 4; ++k) sum = _mm512_add_epi32(sum, _mm512_load_si512(q + 64 * b + 16 * k));
-    const auto unbiased =
-        static_cast<std::uint32_t>(_mm512_reduce_add_epi32(sum)) - (static_cast<std::uint32_t>(bias) << 8);
-    return (static_cast<std::int32_t>(unbiased + 128) >> 8) + bias;
+    return _mm_cvtsi128_si32(_mm512_castsi512_si128(sample_of(q).mean(bias)));
+  }
+  static ChoiceSample sample_of(const std::int32_t* q) {
+    return ChoiceSample([&](int i) { return _mm512_load_si512(q + i); });
   }
 
   static __m512i zigzag(__m512i v) { return _mm512_xor_si512(_mm512_slli_epi32(v, 1), _mm512_srai_epi32(v, 31)); }
@@ -132,9 +130,7 @@ struct Avx512Base : Avx512Sinks {
     return r;
   }
 
-  static Choice<std::int32_t> choose(const Integers& q, std::int32_t bias) {
-    return ChoiceSample([&](int i) { return _mm512_load_si512(q.q + i); }).choose(bias);
-  }
+  static Choice<std::int32_t> choose(const Integers& q, std::int32_t bias) { return sample_of(q.q).choose(bias); }
 
   static Block64 sum(const Block64& a, const Block64& b) {
     return {{_mm512_add_epi32(a.v[0], b.v[0]), _mm512_add_epi32(a.v[1], b.v[1]), _mm512_add_epi32(a.v[2], b.v[2]),

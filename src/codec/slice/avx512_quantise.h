@@ -1,23 +1,6 @@
 // Elements -> integers with AVX-512, and what is wrong with those that have none. Included by avx512_policy.h.
 
-enum class Elements { f32, f64, f16, bf16, exact32, exact_f32, exact_f16 };
-
-inline Elements elements_of(const Params& p) {
-  if (p.shape.exact_only) {
-    if (p.shape.element_bytes == 2) return Elements::exact_f16;
-    return p.shape.floating ? Elements::exact_f32 : Elements::exact32;
-  }
-  switch (p.grid.dtype) {
-    case DType::f64:
-      return Elements::f64;
-    case DType::f16:
-      return Elements::f16;
-    case DType::bf16:
-      return Elements::bf16;
-    default:
-      return Elements::f32;
-  }
-}
+#include "codec/slice/element_kinds.h"
 
 inline __m512i order_flip32(__m512i s) { return _mm512_xor_si512(s, _mm512_srli_epi32(_mm512_srai_epi32(s, 31), 1)); }
 inline __m512i order_flip16(__m512i s) {
