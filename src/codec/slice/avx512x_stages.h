@@ -426,38 +426,31 @@ struct Stages {
   // ------------------------------------------------------------------------------------------- from planes to integers
 
   /// All blocks' integers, to what `to` gives for each block. No block has more planes than so many digits can hold.
+  /// Planes are read a block ahead of their sums: both are chains of their own, and take turns so that stores past the
+  /// caches, which are slow, are spread evenly.
   template <Predictor P, int Groups, class To>
   static void integers(const Parsed& c, To to) {
-    alignas(64) std::uint8_t digit[Groups][chunk_values];
     In in = c.in;
-    for (int b = 0; b < chunk_blocks; ++b) {
-      if constexpr (Groups > 1) {
-        if (c.dense[b] + c.sparse[b] > 8) {
-          keep_digits(Plane::read_digits<Groups>(in, c.dense[b], c.sparse[b]), digit, b);
-          continue;
-        }
-      }
-      keep_digits(Plane::read_digits<1>(in, c.dense[b], c.sparse[b]), digit, b);
-    }
     Plane::Chain<P> chain(c.choice.base);
+    Plane::Digits<Groups> ahead = read_digits<Groups>(in, c, 0);
     for (int b = 0; b < chunk_blocks; ++b) {
+      const Plane::Digits<Groups> now = ahead;
+      if (b + 1 < chunk_blocks) ahead = read_digits<Groups>(in, c, b + 1);
       if constexpr (Groups > 1) {
-        if (c.dense[b] + c.sparse[b] > 8) {
-          chain.follow(digits<Groups>(digit, b), Plane::sink(to.block(b)));
+        if (has_two_digits(c, b)) {
+          chain.follow(now, Plane::sink(to.block(b)));
           continue;
         }
       }
-      chain.follow(digits<1>(digit, b), Plane::sink(to.block(b)));
+      chain.follow(Plane::Digits<1>{{now.digit[0]}}, Plane::sink(to.block(b)));
     }
   }
+  static bool has_two_digits(const Parsed& c, int b) { return c.dense[b] + c.sparse[b] > 8; }
+  /// Of block b. Only the lower ones where all are.
   template <int Groups>
-  static void keep_digits(Plane::Digits<Groups> r, std::uint8_t (*digit)[chunk_values], int b) {
-    for (int g = 0; g < Groups; ++g) _mm512_store_si512(digit[g] + 64 * b, r.digit[g]);
-  }
-  template <int Groups>
-  static Plane::Digits<Groups> digits(std::uint8_t (*digit)[chunk_values], int b) {
-    Plane::Digits<Groups> r;
-    for (int g = 0; g < Groups; ++g) r.digit[g] = _mm512_load_si512(digit[g] + 64 * b);
-    return r;
+  __attribute__((always_inline)) static Plane::Digits<Groups> read_digits(In& in, const Parsed& c, int b) {
+    if constexpr (Groups > 1)
+      if (has_two_digits(c, b)) return Plane::read_digits<Groups>(in, c.dense[b], c.sparse[b]);
+    return {{Plane::read_digits<1>(in, c.dense[b], c.sparse[b]).digit[0]}};
   }
 };
