@@ -92,8 +92,7 @@ struct Stages {
   template <Predictor P>
   static bool from_integers(const Integers& q, std::int32_t base, Ahead ahead, PlaneSet& s) {
     for (int b = 0; b < chunk_blocks; ++b) {
-      ahead.fetch_quarter(b, 0);
-      ahead.fetch_quarter(b, 1);
+      ahead.fetch(b);
       const Block64 r = Avx512Base::residual<P>(q.q + 64 * b, base);
       const Words words(r);
       if (__builtin_expect(words.fit(7), 1)) {
@@ -118,8 +117,8 @@ struct Stages {
     Seen seen(z);
     s.groups = 1;
     for (int b = 0; b < chunk_blocks; ++b) {
-      ahead.fetch_quarter(b, 0);
-      ahead.fetch_quarter(b, 1);
+      ahead.fetch_line(b, 0);
+      ahead.fetch_line(b, 1);
       Block64 r;
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) {
@@ -369,14 +368,14 @@ struct Stages {
   }
 
   struct FetchNothing {
-    void fetch_quarter(int, int) const {}
+    void fetch_line(int, int) const {}
   };
 
   /// The three sections. Stores run up to 64 bytes over, so a section is complete before the next begins.
   template <int Groups, bool Marked, class Fetch>
   static std::uint8_t* write_groups(const PlaneSet& s, const Places& at, std::uint8_t* to, Fetch ahead) {
     for (int b = 0; b < chunk_blocks; ++b) {
-      ahead.fetch_quarter(b, 2);
+      ahead.fetch_line(b, 2);
       for (int g = 0; g < Groups; ++g) {
         _mm512_storeu_si512(to, _mm512_load_si512(s.plane[g][b]));
         to += at.dense_bytes[g][b];
@@ -390,7 +389,7 @@ struct Stages {
       if (Marked && (at.marked >> b & 1) != 0) *to++ = mask_of(at.mark_plane[b]);
     }
     for (int b = 0; b < chunk_blocks; ++b) {
-      ahead.fetch_quarter(b, 3);
+      ahead.fetch_line(b, 3);
       for (int g = 0; g < Groups; ++g) {
         _mm512_storeu_si512(to, _mm512_maskz_compress_epi8(at.sparse[g][b], _mm512_load_si512(s.plane[g][b])));
         to += at.byte_bytes[g][b];

@@ -25,12 +25,10 @@ struct Ahead {
     if (bytes < 8) return;
     for (int i = 256; i < 512; i += 64) __builtin_prefetch(at + i);
   }
-  /// One of the four lines that block b has of elements of four bytes, or two of those of eight: where there is more
-  /// than one pass over the blocks, each fetches some. Few can be on their way at a time.
-  __attribute__((always_inline)) void fetch_quarter(int b, int quarter) const {
-    const std::uint8_t* at = elements + (64 * b + 16 * quarter) * bytes;
-    __builtin_prefetch(at);
-    if (bytes == 8) __builtin_prefetch(at + 64);
+  /// One of the four lines that block b has of elements of four bytes. Few can be on their way at a time: where there is
+  /// more than one pass over the blocks, each fetches some.
+  __attribute__((always_inline)) void fetch_line(int b, int line) const {
+    __builtin_prefetch(elements + (64 * b + 16 * line) * bytes);
   }
 };
 
@@ -236,8 +234,8 @@ struct FastCodec {
     if (at.total + 300 >= raw) return 0;
     choice.base = wrap_sub(choice.base, biased);
     std::uint8_t* const planes = write_head<V>(choice, fill, fill_bytes, at.codes, to);
-    if (fill.blocks != 0) return close(to, V::Staged::template write_sections<true>(s, at, planes, ahead));
-    return close(to, V::Staged::template write_sections<false>(s, at, planes, ahead));
+    if (fill.blocks != 0) return close(to, V::Staged::template write_sections<true>(s, at, planes));
+    return close(to, V::Staged::template write_sections<false>(s, at, planes));
   }
 
   /// Chunks of f32 without exceptions, in one pass over the elements. Returns 0 for all that it cannot do; `exceptions`
