@@ -152,11 +152,18 @@ Budget budget_reduction(Op op, DType dtype, const Bound& bound, int ranks, const
   return b;
 }
 
+double usual_reach(DType dtype, double bound) {
+  if (dtype != DType::f32 && dtype != DType::f64) return 0;
+  const double reach = 0x1p15 * 0.99 * bound;
+  return reach < precision_of(dtype).largest ? reach : 0;
+}
+
 Budget budget_movement(DType dtype, const Bound& bound, const Range& range) {
   const auto [whole, none] = whole_of(dtype, bound, range);
   if (whole == 0) return lossless(dtype, none);
   Budget b;
-  b.grid = make_grid(dtype, whole, range.max_abs());
+  const double usual = usual_reach(dtype, whole);
+  b.grid = make_grid(dtype, whole, 2 * range.max_abs() <= usual ? usual : range.max_abs());
   if (b.grid.lossless()) return lossless(dtype, "bound is finer than the values' own rounding");
   b.route = Route::on_grid;
   b.operand_bound = whole;

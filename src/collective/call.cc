@@ -219,8 +219,8 @@ void Call::scan_operand(std::span<const ConstArray> parts) {
   if (options_.bound.kind == BoundKind::lossless || !is_float(proposal_.dtype)) return;
   check([&] {
     const Timed clock(report_.stats.compute_seconds);
-    if (moves_within_absolute_bound()) {
-      proposal_.range = moving_range(comm_.memory(), parts, options_.bound.value);
+    if (moves_on_grid()) {
+      proposal_.range = moving_range(comm_.memory(), parts, options_.bound);
       return;
     }
     Range range;
@@ -230,9 +230,9 @@ void Call::scan_operand(std::span<const ConstArray> parts) {
   });
 }
 
-bool Call::moves_within_absolute_bound() const {
+bool Call::moves_on_grid() const {
   const DType t = proposal_.dtype;
-  return proposal_.op == Op::none && options_.bound.kind == BoundKind::absolute && options_.bound.value > 0 &&
+  return proposal_.op == Op::none && options_.bound.kind != BoundKind::ratio && options_.bound.value > 0 &&
          options_.codec == CodecId::slice && framework() == Framework::on_grid && (t == DType::f32 || t == DType::f64);
 }
 

@@ -108,8 +108,8 @@ class Call {
   [[nodiscard]] Framework framework() const;
 
  private:
-  /// Then nothing need be known of the data: see moving_range.h.
-  [[nodiscard]] bool moves_within_absolute_bound() const;
+  /// Then not all data need be known: see moving_range.h.
+  [[nodiscard]] bool moves_on_grid() const;
   FloatEnvironment environment_;  // first: it outlives the rest; all but what the plain library does is computed in it
 
   /// The same where values lie beyond the grid.

@@ -4,17 +4,14 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
+#include "collective/budget.h"
 #include "collective/sample.h"
 
 namespace laconic {
 namespace {
 
-// The usual range: so many times the bound. Rounding its values takes half a percent of an f32's bound, and a grid of
-// 14 bits reaches to its end.
-constexpr double usual_bounds = 0x1p15 * 0.99;
-// A sample must stay this much below: other values are larger than those in it.
+// A small sample must stay this much below the usual range: other values are larger than those in it.
 constexpr double headroom = 4;
 // Shorter arrays are looked through: that costs little, and a sample is much of them.
 constexpr std::uint64_t fewest_chunks = 16 * Sample::most_chunks;
@@ -64,9 +61,7 @@ bool is_usual(Memory& memory, std::span<const ConstArray> parts, double usual, d
   });
 }
 
-}  // namespace
-
-Range moving_range(Memory& memory, std::span<const ConstArray> parts, double bound) {
+Range absolute_range(Memory& memory, std::span<const ConstArray> parts, double bound) {
   std::uint64_t count = 0, longest = 0;
   for (const ConstArray& x : parts) {
     count += x.count;
@@ -75,10 +70,8 @@ Range moving_range(Memory& memory, std::span<const ConstArray> parts, double bou
   if (count == 0) return {};
   const DType t = parts.front().dtype;
   const double reach = reach_of(t, bound);
-  const double usual = usual_bounds * bound;
-  const bool is_long = Sample{longest}.chunks_in_all() >= fewest_chunks;
-  const double type_limit = t == DType::f64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
-  const bool may_be_usual = is_long && usual < type_limit;
+  const double usual = usual_reach(t, bound);
+  const bool may_be_usual = usual > 0 && Sample{longest}.chunks_in_all() >= fewest_chunks;
   // The memory of a GPU is much faster than any link: it is looked through. Grids are the host's where that finds the
   // usual range.
   if (may_be_usual && memory.on_host() && is_usual(memory, parts, usual, reach)) return {-usual, usual, count, 0};
@@ -86,6 +79,94 @@ Range moving_range(Memory& memory, std::span<const ConstArray> parts, double bou
   for (const ConstArray& x : parts) largest = std::max(largest, largest_within(memory, x, reach));
   if (may_be_usual && headroom * largest <= usual) largest = usual;
   return {-largest, largest, count, 0};
+}
+
+/// One of so many pieces of an array on the host, anywhere among them, so that the sample falls into step with no
+/// length of a row; in four groups.
+class Pieces {
+ public:
+  static constexpr std::size_t groups = 4;
+
+  explicit Pieces(std::size_t one_in) : one_in_(one_in) {}
+
+  void see(ConstArray x) {
+    const std::size_t piece = piece_bytes / size_of(x.dtype);
+    const std::size_t stride = one_in_ * piece;
+    const auto at = [&](std::size_t i) {
+      return slice_of(x, i * stride + Outliers::position(i, stride - piece), piece);
+    };
+    const std::size_t n = x.count / stride;
+    if (n == 0 && x.count != 0) group_[0] = merge(group_[0], scan(x));
+    for (std::size_t i = 0; i < n; ++i) {
+      if (i + ahead < n) fetch(at(i + ahead));
+      Range& group = group_[group_of(i)];
+      group = merge(group, scan(at(i)));
+    }
+  }
+  [[nodiscard]] Range all() const {
+    Range r;
+    for (const Range& g : group_) r = merge(r, g);
+    return r;
+  }
+  /// Whether each group has this share of the range of all.
+  [[nodiscard]] bool agree(double share) const {
+    const double width = all().width();
+    return width > 0 && std::isfinite(width) &&
+           std::ranges::all_of(group_, [&](const Range& g) { return g.width() >= share * width; });
+  }
+
+ private:
+  static constexpr std::size_t piece_bytes = 1024;
+  static constexpr std::size_t ahead = 2;  ///< pieces on their way from memory: the hardware does not foresee them
+  /// The sum of i's digits to base 4, modulo 4: in step with no power of two.
+  static std::size_t group_of(std::size_t i) {
+    std::size_t sum = 0;
+    for (; i != 0; i /= groups) sum += i % groups;
+    return sum % groups;
+  }
+  static void fetch(ConstArray piece) {
+    for (std::size_t i = 0; i < piece_bytes; i += 64) __builtin_prefetch(static_cast<const char*>(piece.data) + i);
+  }
+
+  std::size_t one_in_;
+  std::array<Range, groups> group_{};
+};
+
+Range whole_range(Memory& memory, std::span<const ConstArray> parts) {
+  Range range;
+  for (const ConstArray& part : parts)
+    if (part.count != 0) range = merge(range, memory.scan(part));
+  return range;
+}
+
+/// Shorter ones are in the caches after having been looked through, where they are wanted next.
+constexpr std::uint64_t shortest_sampled = std::uint64_t{4} << 20;
+/// Of longer ones too a sample of so many bytes tells.
+constexpr std::uint64_t most_sampled = std::uint64_t{4} << 20;
+
+Range relative_range(Memory& memory, std::span<const ConstArray> parts, const Bound& bound) {
+  std::uint64_t bytes = 0;
+  for (const ConstArray& x : parts) bytes += x.bytes();
+  if (!memory.on_host() || bytes < shortest_sampled) return whole_range(memory, parts);
+  const auto one_in = static_cast<std::size_t>(std::max<std::uint64_t>(16, bytes / most_sampled));
+  Range range;
+  const auto sample_does = [&](std::size_t one, double share) {
+    Pieces pieces(one);
+    for (const ConstArray& x : parts) pieces.see(x);
+    range = pieces.all();
+    // There must be room on the grid for what was not seen.
+    return pieces.agree(share) &&
+           2 * range.max_abs() <= usual_reach(parts.front().dtype, bound.absolute_for(range.width()));
+  };
+  // A glance at a quarter of the sample tells most of those that it would not do for.
+  return sample_does(4 * one_in, 0.6) && sample_does(one_in, 0.9) ? range : whole_range(memory, parts);
+}
+
+}  // namespace
+
+Range moving_range(Memory& memory, std::span<const ConstArray> parts, const Bound& bound) {
+  if (bound.kind == BoundKind::absolute) return absolute_range(memory, parts, bound.value);
+  return relative_range(memory, parts, bound);
 }
 
 }  // namespace laconic

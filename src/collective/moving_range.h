@@ -1,18 +1,26 @@
-// How far the grid of data that only moves must reach, where the bound is absolute: that needs no pass over the data.
+// What a grid of data that only moves must know of them, without a pass over long arrays where that can be had.
 #pragma once
 
 #include <span>
 
 #include "collective/memory.h"
 #include "core/array.h"
+#include "core/bound.h"
 #include "core/range.h"
 
 namespace laconic {
 
-/// A range for a grid of f32 or f64 within this bound (> 0). What lies beyond it travels as exceptions, within the
-/// bound like everything else, so it need not hold all values: those that no grid could hold, such as fill values, are
-/// left out, and of long arrays on the host whose sample is small beside a usual range that range stands for theirs.
+/// A range for a grid of f32 or f64 within this bound (not lossless, not a ratio, > 0). What lies beyond the grid
+/// travels as exceptions, within the bound like everything else, so it need not hold all values.
+///
+/// An absolute bound: those that no grid could hold, such as fill values, are left out, and of long arrays on the host
+/// whose sample is small beside a usual range that range stands for theirs.
+///
+/// A bound that refers to the range: of long arrays on the host the range of one value in 16, where each quarter of
+/// that sample has nine tenths of it by itself; else the range of all values. Theirs is never smaller, so what the
+/// bound comes to is never too large.
+///
 /// Source: ours.
-Range moving_range(Memory& memory, std::span<const ConstArray> parts, double bound);
+Range moving_range(Memory& memory, std::span<const ConstArray> parts, const Bound& bound);
 
 }  // namespace laconic

@@ -19,6 +19,8 @@ using world::view;
 
 constexpr std::size_t is_long = std::size_t{400} * 2048 + 77;  // long enough for a sample to speak for it
 constexpr double bound = 1e-3;
+const Bound absolute = Bound::parse("1e-3");
+const Bound relative = Bound::parse("1e-3rel");
 constexpr double usual = 0x1p15 * 0.99 * bound;  // about 32
 
 template <typename T>
@@ -31,7 +33,7 @@ std::vector<T> wave(std::size_t count, double amplitude) {
 template <typename T>
 double largest(const std::vector<T>& x) {
   const ConstArray whole = view(x);
-  const Range range = moving_range(host_memory(), std::span(&whole, 1), bound);
+  const Range range = moving_range(host_memory(), std::span(&whole, 1), absolute);
   EXPECT_EQ(range.count, x.size());
   EXPECT_EQ(range.min, -range.max);
   return range.max;
@@ -76,17 +78,19 @@ TEST(MovingRange, OfSeveralPartsOrNone) {
   const auto small = wave<float>(is_long, 5);
   const auto large = wave<float>(3000, 50);
   const std::array parts{view(small), view(large), ConstArray{nullptr, 0, DType::f32}};
-  EXPECT_NEAR(moving_range(host_memory(), parts, bound).max, 50, 1e-3);
-  EXPECT_EQ(moving_range(host_memory(), std::span(parts).first(1), bound).max, usual);
-  EXPECT_EQ(moving_range(host_memory(), std::span(parts).last(1), bound), Range{});
-  EXPECT_EQ(moving_range(host_memory(), {}, bound), Range{});
+  EXPECT_NEAR(moving_range(host_memory(), parts, absolute).max, 50, 1e-3);
+  EXPECT_EQ(moving_range(host_memory(), std::span(parts).first(1), absolute).max, usual);
+  EXPECT_EQ(moving_range(host_memory(), std::span(parts).last(1), absolute), Range{});
+  EXPECT_EQ(moving_range(host_memory(), {}, absolute), Range{});
 }
 
 TEST(MovingRange, BoundsNearTheEndOfTheType) {
   const auto x = wave<float>(is_long, 5);
   const ConstArray whole = view(x);
   for (const double huge : {1e35, 1e38, 1e300, std::numeric_limits<double>::max()})
-    EXPECT_NEAR(moving_range(host_memory(), std::span(&whole, 1), huge).max, 5, 1e-3) << huge;
+    EXPECT_NEAR(moving_range(host_memory(), std::span(&whole, 1), {.kind = BoundKind::absolute, .value = huge}).max, 5,
+                1e-3)
+        << huge;
 }
 
 /// bcast and gather of x, which differ in who brings data.
@@ -130,6 +134,80 @@ TEST(MovingRange, LandCostsNoStep) {
   for (std::size_t i = 0; i < sea.size(); ++i)
     if (i / 1000 % 3 == 0) sea[i] = 9.97e36F;
   EXPECT_LT(expect_moves(sea), without);
+}
+
+template <typename T>
+Range range_for(const Bound& b, const std::vector<T>& x) {
+  const ConstArray whole = view(x);
+  return moving_range(host_memory(), std::span(&whole, 1), b);
+}
+
+constexpr std::size_t is_sampled = std::size_t{2} << 20;  // elements
+
+TEST(MovingRange, OfARelativeBoundIsThatOfOneValueIn16) {
+  const auto x = wave<float>(is_sampled, 5);
+  const Range range = range_for(relative, x);
+  EXPECT_NEAR(static_cast<double>(range.count), static_cast<double>(x.size()) / 16, 300);
+  EXPECT_GE(range.min, -5);
+  EXPECT_LE(range.max, 5);
+  EXPECT_GE(range.width(), 0.99 * 10);
+  EXPECT_EQ(range_for(Bound::parse("60dB"), x), range);
+  const auto y = wave<double>(is_sampled, 5);
+  EXPECT_NEAR(static_cast<double>(range_for(relative, y).count), static_cast<double>(y.size()) / 16, 300);
+}
+
+TEST(MovingRange, OfARelativeBoundIsThatOfAllWhereASampleWouldNotDo) {
+  const auto expect_all = [](const Bound& b, const std::vector<float>& x) {
+    EXPECT_EQ(range_for(b, x), scan(view(x)));
+  };
+  expect_all(relative, wave<float>(is_sampled / 4, 5));             // short
+  expect_all(Bound::parse("1e-5rel"), wave<float>(is_sampled, 5));  // no room beyond
+  expect_all(relative, std::vector<float>(is_sampled, 3));
+  expect_all(relative, {});
+  auto x = wave<float>(is_sampled, 5);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] += 1e3F;  // far from 0
+  expect_all(relative, x);
+  x = wave<float>(is_sampled, 5);
+  for (std::size_t i = 0; i < 2000; ++i) x[i + is_sampled / 2] *= 3;  // a peak that one group sees
+  expect_all(relative, x);
+  x[7] = std::numeric_limits<float>::infinity();
+  x[8] = std::numeric_limits<float>::quiet_NaN();
+  expect_all(relative, x);
+}
+
+/// Rows as long as there are bytes from one piece to the next, with values in one part of each.
+TEST(MovingRange, ASampleIsNotInStepWithRows) {
+  for (const std::size_t row : {2048U, 4096U, 16384U, 65536U}) {
+    std::vector<float> x(is_sampled, 0.0F);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      if (i % row >= row / 2) x[i] = static_cast<float>(i % 97);
+    EXPECT_EQ(range_for(relative, x).width(), 96) << row;
+  }
+}
+
+TEST(MovingRange, WhatASampleHasNotSeenKeepsARelativeBound) {
+  auto x = wave<float>(is_sampled, 5);
+  const Range seen = range_for(relative, x);
+  const auto unseen = [&](std::size_t from) {  // a place whose value may change without a sample noticing
+    for (;; ++from) {
+      auto y = x;
+      y[from] = 1e4F;
+      if (range_for(relative, y) == seen) return from;
+    }
+  };
+  const std::size_t at = unseen(5000);
+  x[at] = 25;                 // beyond what has been seen, and on the grid
+  x[unseen(at + 1)] = -4e5F;  // beyond the grid
+  ASSERT_EQ(range_for(relative, x), seen);
+  const auto sent = world::run<float>(2, [&](int rank, Communicator& comm) {
+    auto y = rank == 1 ? x : std::vector<float>(x.size());
+    const Report report = bcast(view(y), 1, comm, with("1e-3rel"));
+    return std::pair(y, report);
+  });
+  world::expect_same_everywhere(sent);
+  EXPECT_EQ(sent.reports[0].result_bound, 1e-3 * seen.width());
+  expect_within(sent.results[0], x, 1e-3 * seen.width());
+  EXPECT_EQ(sent.reports[0].route, Route::on_grid);
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ struct Ahead {
     if (bytes < 8) return;
     for (int i = 256; i < 512; i += 64) __builtin_prefetch(at + i);
   }
-  /// One of the four lines that block b has of elements of four bytes. Few can be on their way at a time: where there is
-  /// more than one pass over the blocks, each fetches some.
+  /// One of the four lines that block b has of elements of four bytes. Few can be on their way at a time: where there
+  /// is more than one pass over the blocks, each fetches some.
   __attribute__((always_inline)) void fetch_line(int b, int line) const {
     __builtin_prefetch(elements + (64 * b + 16 * line) * bytes);
   }
