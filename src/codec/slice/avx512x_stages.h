@@ -175,7 +175,7 @@ struct Stages {
   template <Predictor P, bool HasLocal>
   static Words local_words(const LocalTerm* local, int b) {
     if constexpr (HasLocal) {
-      local->ahead.fetch(b);
+      local->ahead.fetch_first(b);
       return Words(Avx512Base::residual<P>(local->q->q + 64 * b, local->base));
     }
     return {_mm512_setzero_si512(), _mm512_setzero_si512()};
@@ -367,10 +367,6 @@ struct Stages {
     return p + pad4(static_cast<std::size_t>(k));
   }
 
-  struct FetchNothing {
-    void fetch_line(int, int) const {}
-  };
-
   /// The three sections. Stores run up to 64 bytes over, so a section is complete before the next begins.
   template <int Groups, bool Marked, class Fetch>
   static std::uint8_t* write_groups(const PlaneSet& s, const Places& at, std::uint8_t* to, Fetch ahead) {
@@ -426,6 +422,7 @@ struct Stages {
         sparse += at.mask_bytes[g][b];
       }
   }
+  static constexpr bool writes_fetch = true;
   template <bool Marked, class Fetch = FetchNothing>
   static std::uint8_t* write_sections(const PlaneSet& s, const Places& at, std::uint8_t* to, Fetch ahead = {}) {
     return s.groups == 1 ? write_groups<1, Marked>(s, at, to, ahead) : write_groups<2, Marked>(s, at, to, ahead);

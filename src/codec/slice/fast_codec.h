@@ -25,11 +25,23 @@ struct Ahead {
     if (bytes < 8) return;
     for (int i = 256; i < 512; i += 64) __builtin_prefetch(at + i);
   }
+  /// Of elements of four bytes only the first two lines.
+  __attribute__((always_inline)) void fetch_first(int b) const {
+    const std::uint8_t* at = elements + 64 * b * bytes;
+    __builtin_prefetch(at);
+    __builtin_prefetch(at + 64);
+    if (bytes < 8) return;
+    for (int i = 128; i < 512; i += 64) __builtin_prefetch(at + i);
+  }
   /// One of the four lines that block b has of elements of four bytes. Few can be on their way at a time: where there
   /// is more than one pass over the blocks, each fetches some.
   __attribute__((always_inline)) void fetch_line(int b, int line) const {
     __builtin_prefetch(elements + (64 * b + 16 * line) * bytes);
   }
+};
+
+struct FetchNothing {
+  void fetch_line(int, int) const {}
 };
 
 /// Local integers as a term of a sum, with the bias that they have. The first residual starts from `base`.

@@ -56,14 +56,18 @@ struct FastSums : FastCodec<V> {
     return !p.wide && !pa.wide && !pb.wide && capacity >= sizeof(Writer);
   }
 
-  /// A sum whose planes are known. `seen` is the predictor if the integers are not known, else any but none.
+  /// A sum whose planes are known. `seen` is the predictor if the integers are not known, else any but none. `ahead`:
+  /// null, or elements of four bytes, half of which are still to be fetched.
   template <class Stages, class Planes, class Rare>
   static std::size_t finish_stages(const Params& p, const Planes& s, Choice<std::int32_t> choice, Predictor seen,
-                                   int count, std::uint8_t* to, Rare rare) {
+                                   int count, std::uint8_t* to, Rare rare, const Ahead* ahead = nullptr) {
     const auto at = Stages::place(s, Fill{});
     if (unclear(p, at.codes, at.total, seen, count)) return rare();
     if (flat(at.codes)) return write_constant(choice.base, to);
-    return close(to, Stages::template write_sections<false>(s, at, write_head<V>(choice, Fill{}, 0, at.codes, to)));
+    std::uint8_t* const planes = write_head<V>(choice, Fill{}, 0, at.codes, to);
+    if constexpr (requires { Stages::writes_fetch; })
+      if (ahead != nullptr) return close(to, Stages::template write_sections<false>(s, at, planes, *ahead));
+    return close(to, Stages::template write_sections<false>(s, at, planes));
   }
 
   /// A sum without marks whose integers are known, and not all equal; `base` takes the place of the choice's.
@@ -287,7 +291,8 @@ struct FastSums : FastCodec<V> {
                                          });
     if (!fits) return 0;
     if (fill.blocks != 0) return finish_marked(s, choice, fill, to);
-    return finish_stages<typename V::Sums>(p, s, choice, choice.predictor, chunk_values, to, rare);
+    const Ahead* ahead = local != nullptr && local->ahead.bytes == 4 ? &local->ahead : nullptr;
+    return finish_stages<typename V::Sums>(p, s, choice, choice.predictor, chunk_values, to, rare, ahead);
   }
 
   /// Residuals are added as they are. Returns 0 where that would not do.
