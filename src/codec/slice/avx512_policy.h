@@ -56,11 +56,35 @@ struct Avx512Base : Avx512Sinks {
       case Elements::f64:
         return Quantiser64(p).marks(x, marks, q);
       case Elements::f16:
-        return Quantiser32<Elements::f16>(p).marks(x, marks, q);
+        return Quantiser32<Elements::f16>(p).marks(p, x, marks, q);
       case Elements::bf16:
-        return Quantiser32<Elements::bf16>(p).marks(x, marks, q);
+        return Quantiser32<Elements::bf16>(p).marks(p, x, marks, q);
       default:
-        return Quantiser32<Elements::f32>(p).marks(x, marks, q);
+        return Quantiser32<Elements::f32>(p).marks(p, x, marks, q);
+    }
+  }
+
+  /// As FastCodec::hold(). `held`: what marks at the beginning repeat.
+  static void hold(std::int32_t* q, const std::uint64_t* marks, std::int32_t held) {
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i up_to_lane = _mm512_sub_epi32(_mm512_sllv_epi32(_mm512_set1_epi32(2), lanes), _mm512_set1_epi32(1));
+    __m512i last = _mm512_set1_epi32(held);
+    for (int b = 0; b < chunk_blocks; ++b) {
+      std::int32_t* block = q + 64 * b;
+      if (marks[b] == 0) {
+        last = _mm512_set1_epi32(block[63]);
+        continue;
+      }
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) {
+        const auto kept = static_cast<int>(~marks[b] >> (16 * k) & 0xFFFF);
+        const __m512i before = _mm512_and_si512(_mm512_set1_epi32(kept), up_to_lane);
+        const __m512i nearest = _mm512_sub_epi32(_mm512_set1_epi32(31), _mm512_lzcnt_epi32(before));
+        last = _mm512_mask_permutexvar_epi32(last, _mm512_test_epi32_mask(before, before), nearest,
+                                             _mm512_load_si512(block + 16 * k));
+        _mm512_store_si512(block + 16 * k, last);
+        last = _mm512_permutexvar_epi32(_mm512_set1_epi32(15), last);
+      }
     }
   }
 

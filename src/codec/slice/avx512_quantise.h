@@ -118,16 +118,35 @@ struct Quantiser32 {
     return (p.proven != 0 && z.all<Proven>(x, q)) || (!p.all_proven() && z.all<Checked>(x, q));
   }
 
-  void marks(const void* x, std::uint64_t* m, std::int32_t* q) const {
+  void marks(const Params& p, const void* x, std::uint64_t* m, std::int32_t* q) const {
     for (int b = 0; b < chunk_blocks; ++b) {
-      Checked seen[4] = {Checked(*this), Checked(*this), Checked(*this), Checked(*this)};
-      for (int k = 0; k < 4; ++k) _mm512_store_si512(q + 64 * b + 16 * k, one(x, 64 * b + 16 * k, seen[k]));
-      Checked any = seen[0];
-      for (int k = 1; k < 4; ++k) any.join(seen[k]);
-      m[b] = 0;
-      if (any.bad(*this) == 0) continue;
-      for (int k = 0; k < 4; ++k) m[b] |= std::uint64_t{seen[k].bad(*this)} << (16 * k);
+      m[b] = p.proven != 0 ? unproven_marks(x, 64 * b, q) : ~std::uint64_t{0};
+      if (m[b] != 0 && !p.all_proven()) m[b] = checked_marks(x, 64 * b, q);
     }
+  }
+
+ private:
+  /// Which of the 64 elements from i on have no proven integer.
+  std::uint64_t unproven_marks(const void* x, int i, std::int32_t* q) const {
+    const __m512i width = _mm512_sub_epi32(highest, lowest);
+    std::uint64_t m = 0;
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      const __m512i v = integer(Narrow<E>::load16(x, i + 16 * k));
+      _mm512_store_si512(q + i + 16 * k, v);
+      m |= std::uint64_t{_mm512_cmpgt_epu32_mask(_mm512_sub_epi32(v, lowest), width)} << (16 * k);
+    }
+    return m;
+  }
+  std::uint64_t checked_marks(const void* x, int i, std::int32_t* q) const {
+    Checked seen[4] = {Checked(*this), Checked(*this), Checked(*this), Checked(*this)};
+    for (int k = 0; k < 4; ++k) _mm512_store_si512(q + i + 16 * k, one(x, i + 16 * k, seen[k]));
+    Checked any = seen[0];
+    for (int k = 1; k < 4; ++k) any.join(seen[k]);
+    std::uint64_t m = 0;
+    if (any.bad(*this) == 0) return m;
+    for (int k = 0; k < 4; ++k) m |= std::uint64_t{seen[k].bad(*this)} << (16 * k);
+    return m;
   }
 };
 

@@ -122,15 +122,13 @@ struct FastCodec {
   }
 
   static bool find_fill(const Params& p, const void* x, Fill& fill) {
-    bool any = false;
-    for (int b = 0; b < chunk_blocks; ++b) {
-      if (fill.marks[b] == 0) continue;
-      if (!any)
-        fill.value = element_at(static_cast<const std::uint8_t*>(x), 64 * b + __builtin_ctzll(fill.marks[b]),
-                                p.shape.element_bytes);
-      any = true;
-      fill.blocks |= 1U << b;
-    }
+    std::uint32_t blocks = 0;
+    for (int b = 0; b < chunk_blocks; ++b) blocks |= static_cast<std::uint32_t>(fill.marks[b] != 0) << b;
+    fill.blocks = blocks;
+    if (blocks == 0) return true;
+    const int b = __builtin_ctz(blocks);
+    fill.value =
+        element_at(static_cast<const std::uint8_t*>(x), 64 * b + __builtin_ctzll(fill.marks[b]), p.shape.element_bytes);
     return V::marked_equal(x, fill.marks, fill.value, p.shape.element_bytes);
   }
 
@@ -143,6 +141,7 @@ struct FastCodec {
         held = q[64 * b + __builtin_ctzll(~marks[b])];
         break;
       }
+    if constexpr (requires { V::hold(q, marks, held); }) return V::hold(q, marks, held);
     for (int b = 0; b < chunk_blocks; ++b) {
       I* block = q + 64 * b;
       if (marks[b] == ~std::uint64_t{0}) {
