@@ -14,7 +14,7 @@ from stacking import say, table
 PLACES = [(0, 2, None), (4, 4, "1gbit"), (2, 2, "2500mbit"), (2, 2, "5gbit")]
 NAMES = {None: "shared memory, 2 ranks", "1gbit": "4 hosts, 1 Gb/s", "2500mbit": "2 hosts, 2.5 Gb/s", "5gbit": "2 hosts, 5 Gb/s"}
 # sizes that are run together, warm-up and repetitions of each series
-RUNS = [(["1KiB", "16KiB", "64KiB", "256KiB"], 12, 61), (["1MiB", "4MiB"], 8, 15), (["64MiB"], 9, 5)]
+RUNS = [(["1KiB", "16KiB", "64KiB", "256KiB"], 12, 61), (["1MiB", "4MiB"], 8, 25), (["64MiB"], 9, 9)]
 LONG_RUNS = [(["256MiB"], 9, 3)]  # minutes for each link
 # The ways have two series each, so that one can see what a way differs from itself. There and back, each comes after each.
 MODES = "plain,laconic,auto,plain,laconic"
