@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "collective/budget.h"
+#include "collective/layout.h"
 #include "collective/sample.h"
 
 namespace laconic {
