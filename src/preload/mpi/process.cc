@@ -43,12 +43,6 @@ int look(dl_phdr_info* info, std::size_t, void* found) {
   return 0;
 }
 
-std::string foreign_mpi() {
-  std::string path;
-  ::dl_iterate_phdr(look, &path);
-  return path;
-}
-
 bool is_rank_0() {
   for (const char* const variable : {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
     const char* const rank = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here changes it
@@ -121,6 +115,12 @@ bool launcher_has_me() {
 #endif
 
 }  // namespace
+
+std::string foreign_mpi() {
+  std::string path;
+  ::dl_iterate_phdr(look, &path);
+  return path;
+}
 
 bool is_foreign_mpi() {
   const std::string path = foreign_mpi();

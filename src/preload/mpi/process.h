@@ -1,7 +1,12 @@
 // What can be known of the program before MPI has been initialised.
 #pragma once
 
+#include <string>
+
 namespace laconic::preload {
+
+/// The file of another MPI library than the one that this was built for, if the program has one; else empty.
+std::string foreign_mpi();
 
 /// Whether the program uses another MPI library than the one that this library was built for: handles and constants
 /// differ, so nothing can be served. Says so once, on standard error of rank 0.

@@ -1,0 +1,185 @@
+#include "preload/mpi/entries.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "preload/mpi/loaded_file.h"
+#include "preload/mpi/process.h"
+
+namespace laconic::preload {
+namespace {
+
+using Address = LoadedFile::Address;
+using Symbol = LoadedFile::Symbol;
+
+/// MPI's own functions whose addresses have been replaced. Written while this library is loaded, by one thread.
+std::map<std::string, void*, std::less<>>& replaced() {
+  static std::map<std::string, void*, std::less<>> all;
+  return all;
+}
+
+bool is_function_for_others(const Symbol& symbol) {
+  return symbol.st_shndx != SHN_UNDEF && symbol.st_value != 0 && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC;
+}
+
+/// Only what the program's calls would meet here, and after that in MPI's library. A tool's wrapper between looks for
+/// MPI's function as this library does (RTLD_NEXT) and must not find ours; calls that are wrapped before they come here
+/// are not served.
+bool is_between(const char* name, Address ours, Address mpi) {
+  return reinterpret_cast<Address>(::dlsym(RTLD_DEFAULT, name)) == ours &&
+         reinterpret_cast<Address>(::dlsym(RTLD_NEXT, name)) == mpi;
+}
+
+/// Changes the access to some of a file's memory, whose segment gives `access`. Systems may refuse it for instructions.
+bool set_access(Address first, std::size_t bytes, int access) {
+  const auto page = static_cast<Address>(::sysconf(_SC_PAGESIZE));
+  const Address begin = first / page * page;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  return ::mprotect(reinterpret_cast<void*>(begin), first + bytes - begin, access) == 0;
+}
+
+/// A file's symbols, which may be changed while there is one of these.
+class ChangingSymbols {
+ public:
+  explicit ChangingSymbols(const LoadedFile& file)
+      : first_(reinterpret_cast<Address>(file.symbols().data())), bytes_(file.symbols().size_bytes()) {
+    const unsigned access = file.access_to(first_);
+    had_ = ((access & PF_R) != 0 ? PROT_READ : 0) | ((access & PF_W) != 0 ? PROT_WRITE : 0) |
+           ((access & PF_X) != 0 ? PROT_EXEC : 0);
+    may_ = set_access(first_, bytes_, had_ | PROT_WRITE);
+  }
+  ChangingSymbols(const ChangingSymbols&) = delete;
+  ChangingSymbols& operator=(const ChangingSymbols&) = delete;
+  ~ChangingSymbols() {
+    if (may_) set_access(first_, bytes_, had_);
+  }
+  [[nodiscard]] bool may() const { return may_; }
+  /// Where it is found from now on, relative to its file; 0: nowhere. (Of a file that lies below, the difference is
+  /// unsigned: it is added without a carry.)
+  static void set(const Symbol* symbol, Address value) { const_cast<Symbol*>(symbol)->st_value = value; }
+
+ private:
+  Address first_;
+  std::size_t bytes_;
+  int had_ = 0;
+  bool may_ = false;
+};
+
+/// What this library has for others.
+class Entries {
+ public:
+  explicit Entries(const LoadedFile& own) : own_(own) {
+    for (const Symbol& symbol : own.symbols())
+      if (is_function_for_others(symbol))
+        addresses_.emplace(own.names() + symbol.st_name, own.base() + symbol.st_value);
+  }
+
+  /// For who asks `file`, a library of MPI.
+  void give_to(const LoadedFile& file) const {
+    std::vector<const Symbol*> found;
+    for (const Symbol& symbol : file.symbols()) {
+      if (!is_function_for_others(symbol)) continue;
+      const char* const name = file.names() + symbol.st_name;
+      const auto at = addresses_.find(std::string_view(name));
+      if (at != addresses_.end() && is_between(name, at->second, file.base() + symbol.st_value))
+        found.push_back(&symbol);
+    }
+    if (found.empty()) return;
+    const ChangingSymbols changing(file);
+    if (!changing.may()) return;
+    for (const Symbol* const symbol : found) {
+      const std::string_view name = file.names() + symbol->st_name;
+      // NOLINTNEXTLINE(performance-no-int-to-ptr)
+      replaced().emplace(name, reinterpret_cast<void*>(file.base() + symbol->st_value));
+      ChangingSymbols::set(symbol, addresses_.find(name)->second - file.base());
+    }
+  }
+
+  /// Nobody finds them any more.
+  void hide() const {
+    const ChangingSymbols changing(own_);
+    if (!changing.may()) return;
+    for (const Symbol& symbol : own_.symbols())
+      if (is_function_for_others(symbol)) ChangingSymbols::set(&symbol, 0);
+  }
+
+  /// What `file` has found here becomes what it would have found behind. (What it has not looked for so far, it will
+  /// not find here.)
+  void take_from(const LoadedFile& file) const {
+    if (file.base() == own_.base()) return;
+    const auto* const symbols = file.at<const Symbol>(DT_SYMTAB);
+    if (symbols == nullptr || file.names() == nullptr) return;
+    for (const auto& table : file.relocations()) {
+      for (const LoadedFile::Relocation& each : table)
+        take_from(file, each, file.names() + symbols[ELF64_R_SYM(each.r_info)].st_name);
+    }
+  }
+
+ private:
+  void take_from(const LoadedFile& file, const LoadedFile::Relocation& relocation, const char* name) const {
+    const auto at = addresses_.find(std::string_view(name));
+    if (at == addresses_.end()) return;
+    const Address place = file.base() + relocation.r_offset;
+    auto* const address = reinterpret_cast<Address*>(place);  // NOLINT(performance-no-int-to-ptr)
+    const auto behind = reinterpret_cast<Address>(::dlsym(RTLD_NEXT, name));
+    if (*address != at->second || behind == 0) return;
+    if (!set_access(place, sizeof place, PROT_READ | PROT_WRITE)) return;
+    *address = behind;
+    if (file.is_read_only_now(place)) set_access(place, sizeof place, PROT_READ);
+  }
+
+  const LoadedFile& own_;
+  std::map<std::string, Address, std::less<>> addresses_;
+};
+
+/// Called for each file that is loaded; keeps those that matter.
+int keep(dl_phdr_info* info, std::size_t /*size*/, void* kept) {
+  static_cast<std::vector<LoadedFile>*>(kept)->emplace_back(*info);
+  return 0;
+}
+
+/// Calls work(entries, files) with all that is loaded.
+template <typename Work>
+void with_entries(Work&& work) {
+  std::vector<LoadedFile> files;
+  ::dl_iterate_phdr(keep, &files);
+  Dl_info here{};
+  if (::dladdr(reinterpret_cast<const void*>(&address_behind), &here) == 0) return;
+  const auto own = std::find_if(files.begin(), files.end(), [&](const LoadedFile& file) {
+    return file.base() == reinterpret_cast<Address>(here.dli_fbase);
+  });
+  if (own != files.end()) work(Entries(*own), files);
+}
+
+__attribute__((constructor)) void give_entries() {
+  if (!foreign_mpi().empty()) return;  // it has functions of the same names, with other arguments
+  with_entries([](const Entries& ours, const std::vector<LoadedFile>& files) {
+    for (const LoadedFile& file : files)
+      if (is_mpi_library(file.name())) ours.give_to(file);
+  });
+}
+
+}  // namespace
+
+void step_aside() {
+  with_entries([](const Entries& ours, const std::vector<LoadedFile>& files) {
+    for (const LoadedFile& file : files) ours.take_from(file);
+    ours.hide();
+  });
+}
+
+void* address_behind(const char* name) {
+  const auto& all = replaced();
+  const auto own = all.find(std::string_view(name));
+  return own != all.end() ? own->second : ::dlsym(RTLD_NEXT, name);
+}
+
+}  // namespace laconic::preload
