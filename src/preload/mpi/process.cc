@@ -2,6 +2,7 @@
 
 #include <link.h>
 #include <mpi.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "preload/library.h"
+#include "preload/mpi/entries.h"
 #include "preload/mpi/imports.h"
 
 namespace laconic::preload {
@@ -60,7 +62,7 @@ void say_foreign(const std::string& path, const char* consequence) {
 
 #if !defined(OPEN_MPI) && !defined(MPI_ABI)
 /// Handles are ints here and pointers elsewhere: what the program passes to this library's functions would be cut in
-/// half. So the program begins again without it.
+/// half. So the program begins again without it; where it cannot, it calls nothing of this library.
 __attribute__((constructor)) void leave_foreign_program(int, char** argv, char** envp) {
   const std::string path = foreign_mpi();
   if (path.empty() || argv == nullptr) return;
@@ -80,7 +82,9 @@ __attribute__((constructor)) void leave_foreign_program(int, char** argv, char**
   }
   say_foreign(path, "everything is left to MPI");
   ::setenv("LD_PRELOAD", preload.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): no thread has begun
-  ::execv("/proc/self/exe", argv);
+  // What runs is the loader itself where that was started with the program among its arguments (AT_BASE is 0 then).
+  if (::getauxval(AT_BASE) != 0) ::execv("/proc/self/exe", argv);
+  step_aside();
 }
 #endif
 
