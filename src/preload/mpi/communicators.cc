@@ -55,3 +55,55 @@ LACONIC_CREATES(MPI_Comm_create_from_group,
                 LACONIC_LIST(MPI_Group group, const char* tag, MPI_Info info, MPI_Errhandler errors),
                 LACONIC_LIST(group, tag, info, errors))
 #endif
+
+#ifdef OPEN_MPI  // see Group::is_duplicated_later()
+namespace {
+
+void begin_to_duplicate(MPI_Comm comm) {
+  if (Runtime::get() == nullptr) return;
+  if (laconic::preload::Group* const group = Runtime::get()->group_of(comm)) group->is_duplicated_later();
+}
+
+template <typename... Arguments>
+void duplicate_from_fortran(const char* function, const MPI_Fint* comm, Arguments... rest) {
+  begin_to_duplicate(PMPI_Comm_f2c(*comm));
+  laconic::preload::next<void (*)(const MPI_Fint*, Arguments...)>(function)(comm, rest...);
+}
+
+}  // namespace
+
+extern "C" {
+
+int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* made, MPI_Request* request) {
+  static const auto mpi = laconic::preload::next<decltype(&PMPI_Comm_idup)>("MPI_Comm_idup");
+  begin_to_duplicate(comm);
+  return mpi(comm, made, request);
+}
+
+int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made, MPI_Request* request);
+int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made, MPI_Request* request) {
+  static const auto mpi = laconic::preload::next<decltype(&MPI_Comm_idup_with_info)>("MPI_Comm_idup_with_info");
+  if (mpi == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;  // Open MPI 4 has none
+  begin_to_duplicate(comm);
+  return mpi(comm, info, made, request);
+}
+
+// NOLINTBEGIN(readability-identifier-naming)
+void mpi_comm_idup_(const MPI_Fint* comm, MPI_Fint* made, MPI_Fint* request, MPI_Fint* code) {
+  duplicate_from_fortran("mpi_comm_idup_", comm, made, request, code);
+}
+void ompi_comm_idup_f(const MPI_Fint* comm, MPI_Fint* made, MPI_Fint* request, MPI_Fint* code) {
+  duplicate_from_fortran("ompi_comm_idup_f", comm, made, request, code);
+}
+void mpi_comm_idup_with_info_(const MPI_Fint* comm, const MPI_Fint* info, MPI_Fint* made, MPI_Fint* request,
+                              MPI_Fint* code) {
+  duplicate_from_fortran("mpi_comm_idup_with_info_", comm, info, made, request, code);
+}
+void ompi_comm_idup_with_info_f(const MPI_Fint* comm, const MPI_Fint* info, MPI_Fint* made, MPI_Fint* request,
+                                MPI_Fint* code) {
+  duplicate_from_fortran("ompi_comm_idup_with_info_f", comm, info, made, request, code);
+}
+// NOLINTEND(readability-identifier-naming)
+
+}  // extern "C"
+#endif

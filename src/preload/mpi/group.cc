@@ -183,10 +183,12 @@ void Group::accompany() {
 
 Line* Group::foreground() {
   accompany();
-  if (own_ == nullptr) return nullptr;
+  if (own_ == nullptr || duplicated_later_) return nullptr;
   if (!foreground_) foreground_.emplace(comm_, own_, 0);
   return &*foreground_;
 }
+
+std::shared_ptr<OwnComm> Group::company() { return duplicated_later_ ? nullptr : make_company(comm_); }
 
 BackgroundLine& Group::background() {
   if (!background_) background_.emplace(comm_, own_);

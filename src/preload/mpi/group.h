@@ -100,6 +100,11 @@ class BackgroundLine {
 /// for other ranks. Null, on all ranks: one of them has too many, or MPI makes none.
 std::shared_ptr<OwnComm> make_company(MPI_Comm comm) noexcept;
 
+/// Why some calls are left to MPI: see make_company(), and Group::is_duplicated_later().
+inline constexpr const char* too_many_communicators =
+    "communicators and persistent calls, of which there were too many";
+inline constexpr const char* duplicated_later = "communicators that Open MPI duplicates without blocking";
+
 /// What there is for one of the program's communicators. The first use of the foreground is collective.
 class Group {
  public:
@@ -110,8 +115,17 @@ class Group {
   void accompany();
   /// Whether that is there: if not, what does not wait for other ranks is MPI's own. The same on all ranks.
   [[nodiscard]] bool is_accompanied() const { return own_ != nullptr; }
-  /// For calls that block. Null: they are MPI's own, too.
+  /// For calls that block. Null: they are MPI's own, too; why_none() says why.
   Line* foreground();
+  /// A communicator for one persistent call. Collective, as above. Null: likewise.
+  std::shared_ptr<OwnComm> company();
+  [[nodiscard]] const char* why_none() const { return duplicated_later_ ? duplicated_later : too_many_communicators; }
+  /// The program begins MPI_Comm_idup() over it, under Open MPI (4 and 5), which does that by collectives that do not
+  /// block, over this communicator, each when it has seen the end of the one before: wherever a rank happens to be.
+  /// Nothing else that does not block, and nothing that makes communicators, may come between, as ranks would have them
+  /// in different orders. When it is over only the program knows. So what Laconic does over the communicator itself
+  /// ends here, on all ranks after the same call.
+  void is_duplicated_later() { duplicated_later_ = tried_ = true; }
   /// Only if accompanied.
   BackgroundLine& background();
   void renew_errors();
@@ -119,7 +133,7 @@ class Group {
  private:
   MPI_Comm comm_;
   int rank_, size_;
-  bool tried_ = false;
+  bool tried_ = false, duplicated_later_ = false;
   std::shared_ptr<OwnComm> own_;
   std::optional<Line> foreground_;
   std::optional<BackgroundLine> background_;

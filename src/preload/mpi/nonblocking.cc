@@ -56,8 +56,8 @@ Function next_persistent(const std::string& name) {
     if (!worth_a_look(call) || request == nullptr) return mpi(arguments, info, request);                        \
     Group* const group = group_for_later(call, false);                                                          \
     if (group == nullptr) return mpi(arguments, info, request);                                                 \
-    const auto own = laconic::preload::make_company(call.comm); /* MPI lets it wait for the other ranks */      \
-    if (own == nullptr) laconic::preload::pass(call, laconic::preload::too_many_communicators);                 \
+    const auto own = group->company(); /* MPI lets it wait for the other ranks */                               \
+    if (own == nullptr) laconic::preload::pass(call, group->why_none());                                        \
     if (own == nullptr || is_refused(call, group->rank(), group->size())) return mpi(arguments, info, request); \
     const std::tuple given{arguments};                                                                          \
     const auto keep = [&](Call& kept) {                                                                         \

@@ -181,7 +181,7 @@ int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& p
   if (!failure.empty()) return runtime.raise(call.comm, failure);
   if (aliased) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
   if (line != nullptr) return perform(runtime, *line, call, label, plain);
-  tally_of_process().pass(too_many_communicators);
+  tally_of_process().pass(group.why_none());
   return plain(call.comm);
 }
 

@@ -12,10 +12,6 @@
 
 namespace laconic::preload {
 
-/// Why some calls are left to MPI: see make_company().
-inline constexpr const char* too_many_communicators =
-    "communicators and persistent calls, of which there were too many";
-
 /// The call as MPI itself would make it, blocking, over another communicator of the same ranks.
 using PlainCall = std::function<int(MPI_Comm)>;
 /// The same begun, not blocking.
