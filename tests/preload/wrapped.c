@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { COUNT = 30000 };
+enum { COUNT = 30000, MANY = 300 };
 
 static int started, freed;
 
@@ -38,6 +38,26 @@ static void check(const char* what) {
       fprintf(stderr, "rank %d: %s: %g, not %g\n", rank, what, sum[i], size * sin(0.37 * i));
     sum[i] = 0;
   }
+}
+
+/* More than are ever served at the same time. */
+static void many(void) {
+  int exact = 0;
+  for (int round = 0; round < MANY; ++round) {
+    MPI_Comm comm;
+    MPI_Request request;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (int i = 0; i < COUNT; ++i) sum[i] = rank == 0 ? x[i] : -1;
+    MPI_Bcast(sum, COUNT, MPI_FLOAT, 0, comm);
+    MPI_Ibcast(sum, COUNT, MPI_FLOAT, 0, comm, &request);
+    if (round % 2 == 0) MPI_Comm_free(&comm);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (round % 2 != 0) MPI_Comm_free(&comm);
+    exact = 0;
+    for (int i = 0; i < COUNT; ++i) exact += sum[i] == x[i];
+  }
+  ++calls;
+  if (exact == COUNT && wrong++ == 0) fprintf(stderr, "rank %d: after many, a bcast is not served\n", rank);
 }
 
 int main(int argc, char** argv) {
@@ -70,6 +90,7 @@ int main(int argc, char** argv) {
     MPI_Comm_free(&comm);
     if (freed != round + 1 && wrong++ == 0) fprintf(stderr, "rank %d: the tool saw %d frees\n", rank, freed);
   }
+  many();
   int all = 0;
   MPI_Reduce(&wrong, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
   if (rank == 0 && all == 0) printf("%d calls, all as they should be\n", calls);

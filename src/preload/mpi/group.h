@@ -84,6 +84,7 @@ class BackgroundLine {
   /// The line, if all that was submitted is done and it is there; else null. It is the caller's until the next
   /// submit().
   Line* if_idle();
+  [[nodiscard]] bool is_idle() { return worker_->is_idle(); }
 
  private:
   void begin();
@@ -129,6 +130,8 @@ class Group {
   /// Only if accompanied.
   BackgroundLine& background();
   void renew_errors();
+  /// Whether all calls in the background are over.
+  [[nodiscard]] bool is_idle() { return !background_ || background_->is_idle(); }
 
  private:
   MPI_Comm comm_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstdio>
+#include <iterator>
 
 #include "collective/metadata.h"
 #include "core/error.h"
@@ -116,7 +117,7 @@ void Runtime::start() noexcept {
     int starts = hears_of_requests() ? 1 : 0;
     uncounted_allreduce(starts, MPI_MIN, MPI_COMM_WORLD);
     made->has_starts_ = starts != 0;
-    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &made->keyval_, nullptr);
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, has_been_freed, &made->keyval_, nullptr);
     PMPI_Add_error_class(&made->error_class_);
     prepare_datatypes();
     prepare_requests();
@@ -132,7 +133,9 @@ void Runtime::stop() noexcept {
   if (active_ == nullptr) return;
   const std::unique_ptr<Runtime> ending(active_);
   try {
-    while (!ending->groups_.empty()) ending->groups_.erase(ending->groups_.begin());
+    ending->deserted_.clear();
+    auto groups = std::exchange(ending->groups_, {});
+    while (!groups.empty()) groups.erase(groups.begin());
     release_requests();
     release_groups();
     ending->report();
@@ -193,6 +196,7 @@ Group* Runtime::group_of(MPI_Comm comm) {
     PMPI_Comm_set_attr(comm, keyval_, &not_served);
     return nullptr;
   }
+  release_idle();
   int rank = 0, size = 1;
   PMPI_Comm_rank(comm, &rank);
   PMPI_Comm_size(comm, &size);
@@ -209,14 +213,42 @@ void Runtime::accompany(MPI_Comm comm) {
   if (Group* const group = group_of(comm)) group->accompany();
 }
 
-std::unique_ptr<Group> Runtime::take_group(MPI_Comm comm) {
+std::unique_ptr<Group> Runtime::take(const void* group) {
   const std::lock_guard lock(mutex_);
-  const auto at = std::find_if(groups_.begin(), groups_.end(), [&](const auto& g) { return g.first == comm; });
+  const auto at = std::find_if(groups_.begin(), groups_.end(), [&](const auto& g) { return g.second.get() == group; });
   if (at == groups_.end()) return nullptr;
-  std::unique_ptr<Group> group = std::move(at->second);
+  std::unique_ptr<Group> taken = std::move(at->second);
   groups_.erase(at);
-  PMPI_Comm_delete_attr(comm, keyval_);
+  return taken;
+}
+
+std::unique_ptr<Group> Runtime::take_group(MPI_Comm comm) {
+  void* kept = nullptr;
+  int found = 0;
+  PMPI_Comm_get_attr(comm, keyval_, static_cast<void*>(&kept), &found);
+  std::unique_ptr<Group> group = found != 0 ? take(kept) : nullptr;
+  if (group != nullptr) PMPI_Comm_delete_attr(comm, keyval_);
   return group;
+}
+
+// MPI may be in the middle of anything, on any thread, a group's own too: so nothing ends here.
+int Runtime::has_been_freed(MPI_Comm comm, int /*keyval*/, void* group, void* /*extra*/) {
+  if (active_ == nullptr) return MPI_SUCCESS;
+  std::unique_ptr<Group> deserted = active_->take(group);
+  if (deserted == nullptr) return MPI_SUCCESS;
+  outlive_communicator(comm);
+  const std::lock_guard lock(active_->mutex_);
+  active_->deserted_.push_back(std::move(deserted));
+  return MPI_SUCCESS;
+}
+
+// Waits for nobody: what is under way may need calls that other ranks make later.
+void Runtime::release_idle() {
+  std::vector<std::unique_ptr<Group>> ending;
+  const std::lock_guard lock(mutex_);
+  const auto idle = std::partition(deserted_.begin(), deserted_.end(), [](const auto& g) { return !g->is_idle(); });
+  std::move(idle, deserted_.end(), std::back_inserter(ending));
+  deserted_.erase(idle, deserted_.end());
 }
 
 void Runtime::renew_errors(MPI_Comm comm) {

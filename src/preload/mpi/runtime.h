@@ -43,7 +43,7 @@ class Runtime {
   Group* group_of(MPI_Comm comm);
   /// When the program has made it, on all its ranks: non-blocking calls over it can be served.
   void accompany(MPI_Comm comm);
-  /// When the program has freed it (collective): what there was.
+  /// When the program frees it (collective): what there was.
   std::unique_ptr<Group> take_group(MPI_Comm comm);
   /// When the program has set its error handler.
   void renew_errors(MPI_Comm comm);
@@ -79,6 +79,9 @@ class Runtime {
   [[nodiscard]] std::string wishes() const;
   int code_of(const std::string& what);
   void report();
+  std::unique_ptr<Group> take(const void* group);
+  void release_idle();
+  static int has_been_freed(MPI_Comm comm, int keyval, void* group, void* extra);
 
   static Runtime* active_;
 
@@ -91,6 +94,8 @@ class Runtime {
   std::map<std::string, int> codes_;  ///< of errors, by their texts
   std::mutex mutex_;
   std::vector<std::pair<MPI_Comm, std::unique_ptr<Group>>> groups_;  ///< in the order in which they were made
+  /// Of communicators that were freed past this library: by a tool in front of it, say.
+  std::vector<std::unique_ptr<Group>> deserted_;
 };
 
 /// What laconic_label() said last on this thread.
