@@ -69,6 +69,44 @@ static void handlers(void) {
   MPI_Comm_free(&comm);
 }
 
+#ifndef OPEN_MPI /* whose communicators are pointers: what has been freed cannot be told */
+static void expect_once(const char* what) {
+  expect(heard == 1 && heard_class == MPI_ERR_COMM, what);
+  heard = 0;
+}
+
+/* Calls over a communicator that is gone: the handler hears of each once. */
+static void gone(void) {
+  MPI_Errhandler handler;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Comm comm, made;
+  MPI_Comm_create_errhandler(hear, &handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+  MPI_Errhandler_free(&handler);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm copy = comm;
+  MPI_Comm_free(&copy);
+  heard = 0;
+  for (int r = 0; r < size; ++r) counts[r] = 1;
+  MPI_Bcast(x, COUNT, MPI_FLOAT, 0, comm);
+  expect_once("a bcast over what is gone");
+  MPI_Allgather(x, COUNT / size, MPI_FLOAT, y, COUNT / size, MPI_FLOAT, comm);
+  expect_once("an allgather over what is gone");
+  MPI_Gatherv(x, 1, MPI_FLOAT, y, counts, places, MPI_FLOAT, 0, comm);
+  expect_once("a gatherv over what is gone");
+  MPI_Iallreduce(x, y, COUNT, MPI_FLOAT, MPI_SUM, comm, &request);
+  expect_once("an iallreduce over what is gone");
+  MPI_Comm_dup(comm, &made);
+  expect_once("a dup of what is gone");
+  MPI_Comm_free(&comm);
+  expect_once("what is gone, freed again");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+  go_on(MPI_COMM_WORLD);
+}
+#endif
+
 static void uncommitted(void) {
   MPI_Comm comm;
   MPI_Datatype type;
@@ -171,6 +209,9 @@ int main(int argc, char** argv) {
   places = calloc((size_t)size, sizeof *places);
   if (counts == NULL || places == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
   handlers();
+#ifndef OPEN_MPI
+  gone();
+#endif
   uncommitted();
   misplaced();
   cancelled();

@@ -23,7 +23,7 @@ using laconic::preload::worth_a_look;
     Call call = call_;                                                                     \
     if (!worth_a_look(call)) return mpi(arguments);                                        \
     Group* const group = group_for(call);                                                  \
-    if (group == nullptr) return mpi(arguments);                                           \
+    if (group == nullptr) return call.refused ? *call.refused : mpi(arguments);            \
     return perform(*Runtime::get(), *group, call, plain_call(mpi, std::tuple{arguments})); \
   }
 // NOLINTEND(bugprone-macro-parentheses)

@@ -315,12 +315,16 @@ bool is_aliased(const Call& call, int rank) {
 #endif
 }
 
-std::uint64_t bytes_at_a_glance(const Call& call) {
-  int size = 1;
-  if (!call.irregular && (call.recv.all || call.send.all)) PMPI_Comm_size(call.comm, &size);
-  int rank = 0;
-  if (!call.irregular && is_rooted(call.collective)) PMPI_Comm_rank(call.comm, &rank);
-  return bytes_at_a_glance(call, rank, size);
+std::uint64_t bytes_at_a_glance(Call& call) {
+  const auto ask = [&](int (*what)(MPI_Comm, int*)) {
+    int answer = -1;
+    const int code = call.refused ? MPI_SUCCESS : what(call.comm, &answer);
+    if (!call.refused && answer < 0) call.refused = code;
+    return std::max(answer, 0);
+  };
+  const int size = !call.irregular && (call.recv.all || call.send.all) ? ask(&PMPI_Comm_size) : 1;
+  const int rank = !call.irregular && is_rooted(call.collective) ? ask(&PMPI_Comm_rank) : 0;
+  return call.refused ? ~std::uint64_t{0} : bytes_at_a_glance(call, rank, size);
 }
 
 std::uint64_t bytes_at_a_glance(const Call& call, int rank, int size) {

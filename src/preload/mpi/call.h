@@ -73,6 +73,9 @@ struct Call {
   int root = 0;
   /// Ranks know only their own counts: what is served must be agreed on (gatherv, scatterv, alltoallv).
   bool irregular = false;
+  /// The communicator is none: what MPI said when it was asked about it, and had called its error handlers (after which
+  /// MPICH 5 says MPI_SUCCESS). So the call is over.
+  std::optional<int> refused{};
 };
 
 /// What all ranks know of a call when they decide whether it is served.
@@ -87,8 +90,8 @@ std::optional<Shape> shape_of(const Call& call, int rank, int size);
 
 /// Bytes that this rank can tell at once: at most those of the shape. For irregular calls everything.
 std::uint64_t bytes_at_a_glance(const Call& call, int rank, int size);
-/// The same where rank and size are not known yet; asks MPI for those that matter.
-std::uint64_t bytes_at_a_glance(const Call& call);
+/// The same where rank and size are not known yet; asks MPI for those that matter, and notes if it refuses.
+std::uint64_t bytes_at_a_glance(Call& call);
 
 /// Whether one buffer is used twice, by one type, where MPI wants MPI_IN_PLACE. Open MPI lets that pass, so there it is
 /// no.

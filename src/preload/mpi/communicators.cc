@@ -12,8 +12,15 @@ using laconic::preload::Runtime;
 
 namespace {
 
-int accompany(int code, const MPI_Comm* made) {
-  if (code == MPI_SUCCESS && Runtime::get() != nullptr) Runtime::get()->accompany(*made);
+/// Calls mpi(&comm), which makes one for the program. MPI_COMM_WORLD, which nothing makes, stays there if MPI refuses:
+/// after an error handler of the program's MPICH 5 says MPI_SUCCESS.
+template <typename Mpi>
+int make_accompanied(MPI_Comm* made, Mpi&& mpi) {
+  if (Runtime::get() == nullptr || made == nullptr) return mpi(made);
+  MPI_Comm comm = MPI_COMM_WORLD;
+  const int code = mpi(&comm);
+  if (comm != MPI_COMM_WORLD) *made = comm;
+  if (code == MPI_SUCCESS && comm != MPI_COMM_WORLD) Runtime::get()->accompany(comm);
   return code;
 }
 
@@ -21,10 +28,10 @@ int accompany(int code, const MPI_Comm* made) {
 
 // NOLINTBEGIN(bugprone-macro-parentheses): parameter lists have none
 #define LACONIC_LIST(...) __VA_ARGS__
-#define LACONIC_CREATES(name, parameters, arguments)                           \
-  extern "C" int name(parameters, MPI_Comm* made) {                            \
-    static const auto mpi = laconic::preload::next<decltype(&P##name)>(#name); \
-    return accompany(mpi(arguments, made), made);                              \
+#define LACONIC_CREATES(name, parameters, arguments)                                               \
+  extern "C" int name(parameters, MPI_Comm* made) {                                                \
+    static const auto mpi = laconic::preload::next<decltype(&P##name)>(#name);                     \
+    return make_accompanied(made, [&](MPI_Comm* comm_made) { return mpi(arguments, comm_made); }); \
   }
 // NOLINTEND(bugprone-macro-parentheses)
 

@@ -8,8 +8,8 @@
 
 namespace laconic::preload {
 
-/// Takes this library's functions out of everybody's sight: calls that have been led here, and those that will be looked
-/// for, meet what is behind. For programs of another MPI, before they begin.
+/// Takes this library's functions out of everybody's sight: calls that have been led here, and those that will be
+/// looked for, meet what is behind. For programs of another MPI, before they begin.
 void step_aside();
 
 /// The function that a call of this name would have met without Laconic: another tool's wrapper, or MPI's own. Null:

@@ -40,7 +40,7 @@ Function next_persistent(const std::string& name) {
     Call call = call_;                                                                                           \
     if (!worth_a_look(call) || request == nullptr) return mpi(arguments, request);                               \
     Group* const group = group_for_later(call, true);                                                            \
-    if (group == nullptr) return mpi(arguments, request);                                                        \
+    if (group == nullptr) return call.refused ? *call.refused : mpi(arguments, request);                         \
     const std::tuple given{arguments};                                                                           \
     const auto keep = [&](Call& kept) {                                                                          \
       return plain_call_kept(kept, group->rank(), group->size(), &pmpi_name, given);                             \
@@ -55,7 +55,7 @@ Function next_persistent(const std::string& name) {
     if (mpi == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;                                                   \
     if (!worth_a_look(call) || request == nullptr) return mpi(arguments, info, request);                        \
     Group* const group = group_for_later(call, false);                                                          \
-    if (group == nullptr) return mpi(arguments, info, request);                                                 \
+    if (group == nullptr) return call.refused ? *call.refused : mpi(arguments, info, request);                  \
     const auto own = group->company(); /* MPI lets it wait for the other ranks */                               \
     if (own == nullptr) laconic::preload::pass(call, group->why_none());                                        \
     if (own == nullptr || is_refused(call, group->rank(), group->size())) return mpi(arguments, info, request); \

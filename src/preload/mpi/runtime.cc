@@ -185,12 +185,16 @@ bool Runtime::is_served(MPI_Comm comm) const {
   return std::find(in_world.begin(), in_world.end(), MPI_UNDEFINED) == in_world.end();
 }
 
-Group* Runtime::group_of(MPI_Comm comm) {
+Group* Runtime::group_of(MPI_Comm comm, std::optional<int>* refused) {
   if (comm == MPI_COMM_NULL) return nullptr;
   static Group not_served(MPI_COMM_NULL, 0, 1);
   void* kept = nullptr;
-  int found = 0;
-  PMPI_Comm_get_attr(comm, keyval_, static_cast<void*>(&kept), &found);
+  int found = -1;
+  const int code = PMPI_Comm_get_attr(comm, keyval_, static_cast<void*>(&kept), &found);
+  if (found < 0) {
+    if (refused != nullptr) *refused = code;
+    return nullptr;
+  }
   if (found != 0) return kept == &not_served ? nullptr : static_cast<Group*>(kept);
   if (!is_served(comm)) {
     PMPI_Comm_set_attr(comm, keyval_, &not_served);
@@ -222,11 +226,14 @@ std::unique_ptr<Group> Runtime::take(const void* group) {
   return taken;
 }
 
+// Asks MPI nothing: it may be no communicator.
 std::unique_ptr<Group> Runtime::take_group(MPI_Comm comm) {
-  void* kept = nullptr;
-  int found = 0;
-  PMPI_Comm_get_attr(comm, keyval_, static_cast<void*>(&kept), &found);
-  std::unique_ptr<Group> group = found != 0 ? take(kept) : nullptr;
+  const auto known = [&]() -> const Group* {
+    const std::lock_guard lock(mutex_);
+    const auto at = std::find_if(groups_.begin(), groups_.end(), [&](const auto& g) { return g.first == comm; });
+    return at == groups_.end() ? nullptr : at->second.get();
+  };
+  std::unique_ptr<Group> group = take(known());
   if (group != nullptr) PMPI_Comm_delete_attr(comm, keyval_);
   return group;
 }
@@ -266,7 +273,7 @@ const Rule* Runtime::rule_for(Collective collective, const Shape& shape, std::st
 bool Runtime::may_serve(const Call& call, const Group& group) {
   if (call.irregular) return true;
   const std::optional<Shape> shape = shape_of(call, group.rank(), group.size());
-  if (!shape && bytes_at_a_glance(call) != 0)
+  if (!shape && bytes_at_a_glance(call, group.rank(), group.size()) != 0)
     tally_of_process().pass("operations, or types of elements, that are not served");
   if (!shape) return false;
   return policy_.asks_for_names() || depends_on_label(call.collective, *shape, "", group.size()) ||

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,8 +40,8 @@ class Runtime {
   [[nodiscard]] std::uint64_t least_bytes() const { return least_bytes_; }
 
   /// What Laconic keeps for a communicator. Local. Null for those that are not served: between two groups, of one rank,
-  /// with ranks of another program.
-  Group* group_of(MPI_Comm comm);
+  /// with ranks of another program. `refused` becomes what MPI says of what is no communicator.
+  Group* group_of(MPI_Comm comm, std::optional<int>* refused = nullptr);
   /// When the program has made it, on all its ranks: non-blocking calls over it can be served.
   void accompany(MPI_Comm comm);
   /// When the program frees it (collective): what there was.

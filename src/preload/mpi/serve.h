@@ -13,7 +13,7 @@
 namespace laconic::preload {
 
 /// False: the call is MPI's, and nobody needs to think about it.
-inline bool worth_a_look(const Call& call) {
+inline bool worth_a_look(Call& call) {
   const Runtime* const runtime = Runtime::get();
   return runtime != nullptr && call.comm != MPI_COMM_NULL && bytes_at_a_glance(call) >= runtime->least_bytes();
 }
@@ -23,16 +23,17 @@ inline void pass(const Call& call, const char* reason) {
   if (!call.irregular) tally_of_process().pass(reason);
 }
 
-/// The group of a call that may be served; null, and counted: it is MPI's.
-inline Group* group_for(const Call& call) {
+/// The group of a call that may be served; null: it has been refused, or, and counted, it is MPI's.
+inline Group* group_for(Call& call) {
   Runtime& runtime = *Runtime::get();
-  Group* const group = runtime.group_of(call.comm);
-  if (group == nullptr) pass(call, "communicators of one rank, between groups, or with other programs");
+  Group* const group = call.refused ? nullptr : runtime.group_of(call.comm, &call.refused);
+  if (group == nullptr && !call.refused)
+    pass(call, "communicators of one rank, between groups, or with other programs");
   return group != nullptr && runtime.may_serve(call, *group) ? group : nullptr;
 }
 
 /// The same for one that goes on in the background. `begun`: it waits for nobody, so what it needs must be there.
-inline Group* group_for_later(const Call& call, bool begun) {
+inline Group* group_for_later(Call& call, bool begun) {
   Group* const group = group_for(call);
   if (group == nullptr) return nullptr;
   if (!Runtime::get()->has_threads()) {
