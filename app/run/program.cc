@@ -1,7 +1,10 @@
 #include "run/program.h"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -91,6 +94,18 @@ bool has_own_mpi(const std::string& content) {
   return content.find("\0PMPI_Allreduce\0"s) != std::string::npos && content.find("\0MPI_Init\0"s) != std::string::npos;
 }
 
+/// Whether the kernel would give its process other rights than its caller has. The loader then ignores LD_PRELOAD.
+bool runs_with_other_rights(const std::string& path) {
+  struct stat file{};
+  struct statvfs system{};
+  if (::stat(path.c_str(), &file) != 0 || ::statvfs(path.c_str(), &system) != 0) return false;
+  if ((system.f_flag & ST_NOSUID) != 0) return false;
+  const bool user = (file.st_mode & S_ISUID) != 0 && file.st_uid != ::getuid();
+  const bool group = (file.st_mode & S_ISGID) != 0 && (file.st_mode & S_IXGRP) != 0 && file.st_gid != ::getgid();
+  const bool capable = ::getuid() != 0 && ::getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
+  return user || group || capable;
+}
+
 }  // namespace
 
 bool can_be_run(const std::string& word) { return !executable_of(word).empty(); }
@@ -127,6 +142,10 @@ MpiOfProgram mpi_of(const std::vector<std::string>& command) {
     const std::string content = content_of(path);
     if (!is_elf(content)) continue;
     MpiOfProgram found = by_needs(path);
+    if (!found.flavour.empty() && runs_with_other_rights(path))
+      throw Failure(Exit::usage, fmt::format("'{}' runs with other rights than its caller's (setuid, setgid or "
+                                             "capabilities): nothing can be loaded before it",
+                                             path));
     if (!found.flavour.empty()) return found;
     if (has_own_mpi(content)) throw statically("MPI is linked into", path);
     if (is_static_program(content)) unloadable = path;
