@@ -9,6 +9,7 @@
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { COUNT = 30000, MANY = 300 };
 
@@ -27,6 +28,10 @@ int MPI_Comm_free(MPI_Comm* comm) {
   return PMPI_Comm_free(comm);
 }
 
+int MPI_T_pvar_read(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void* value) {
+  return PMPI_T_pvar_read(session, handle, value);
+}
+
 static int rank, size, wrong, calls;
 static double tolerance;
 static float x[COUNT], sum[COUNT];
@@ -38,6 +43,22 @@ static void check(const char* what) {
       fprintf(stderr, "rank %d: %s: %g, not %g\n", rank, what, sum[i], size * sin(0.37 * i));
     sum[i] = 0;
   }
+}
+
+/* What Laconic knows of a variable, MPI's own functions do not. */
+static void variables(void) {
+  int provided, n = 0, ours = 0;
+  MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+  MPI_T_pvar_get_num(&n);
+  for (int i = 0; i < n; ++i) {
+    char name[256] = "";
+    int room = sizeof name;
+    if (MPI_T_pvar_get_info(i, name, &room, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) == MPI_SUCCESS)
+      ours += strncmp(name, "laconic_", 8) == 0;
+  }
+  MPI_T_finalize();
+  ++calls;
+  if (ours != 0 && wrong++ == 0) fprintf(stderr, "rank %d: %d variables that cannot be read\n", rank, ours);
 }
 
 /* More than are ever served at the same time. */
@@ -91,6 +112,7 @@ int main(int argc, char** argv) {
     if (freed != round + 1 && wrong++ == 0) fprintf(stderr, "rank %d: the tool saw %d frees\n", rank, freed);
   }
   many();
+  variables();
   int all = 0;
   MPI_Reduce(&wrong, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
   if (rank == 0 && all == 0) printf("%d calls, all as they should be\n", calls);

@@ -176,6 +176,13 @@ void step_aside() {
   });
 }
 
+bool comes_here_first(const char* name) {
+  Dl_info first{}, own{};
+  const void* const found = ::dlsym(RTLD_DEFAULT, name);
+  return found != nullptr && ::dladdr(found, &first) != 0 &&
+         ::dladdr(reinterpret_cast<const void*>(&address_behind), &own) != 0 && first.dli_fbase == own.dli_fbase;
+}
+
 void* address_behind(const char* name) {
   const auto& all = replaced();
   const auto own = all.find(std::string_view(name));

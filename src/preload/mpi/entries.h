@@ -12,6 +12,9 @@ namespace laconic::preload {
 /// looked for, meet what is behind. For programs of another MPI, before they begin.
 void step_aside();
 
+/// Whether the program's calls of this name come to this library first: no tool's wrapper is in front of it.
+bool comes_here_first(const char* name);
+
 /// The function that a call of this name would have met without Laconic: another tool's wrapper, or MPI's own. Null:
 /// there is none.
 void* address_behind(const char* name);

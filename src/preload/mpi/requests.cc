@@ -1,7 +1,5 @@
 #include "preload/mpi/requests.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -17,6 +15,7 @@
 #include "collective/routing.h"
 #include "core/log.h"
 #include "preload/mpi/datatypes.h"
+#include "preload/mpi/entries.h"
 
 namespace laconic::preload {
 namespace {
@@ -237,15 +236,7 @@ int make_persistent(Runtime& runtime, const Group& group, Call call, const std::
 }
 
 bool hears_of_requests() {
-  const auto file_of = [](const void* what) {
-    Dl_info place{};
-    return ::dladdr(what, &place) != 0 ? place.dli_fbase : nullptr;
-  };
-  const auto is_ours = [&](const char* name) {
-    const void* const first = ::dlsym(RTLD_DEFAULT, name);
-    return first != nullptr && file_of(first) == file_of(&bell_tags);
-  };
-  return is_ours("MPI_Start") && is_ours("MPI_Startall") && is_ours("MPI_Request_free");
+  return comes_here_first("MPI_Start") && comes_here_first("MPI_Startall") && comes_here_first("MPI_Request_free");
 }
 
 bool has_persistent() { return persistent_count != 0; }

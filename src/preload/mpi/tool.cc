@@ -5,9 +5,11 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <variant>
 
+#include "preload/mpi/entries.h"
 #include "preload/mpi/next.h"
 #include "preload/mpi/process.h"
 #include "preload/mpi/runtime.h"
@@ -27,8 +29,18 @@ using laconic::preload::variables;
 
 namespace {
 
+/// A tool in front that wraps some of these functions gives what comes from the others to MPI, which must not be given
+/// handles of Laconic's.
+bool all_come_here_first() {
+  for (const char* const name : {"get_num", "get_info", "get_index", "handle_alloc", "handle_free", "session_free",
+                                 "read", "start", "stop", "write", "reset", "readreset"})
+    if (!laconic::preload::comes_here_first((std::string("MPI_T_pvar_") + name).c_str())) return false;
+  return true;
+}
+
 int own_count() {
-  static const int count = laconic::preload::is_foreign_mpi() ? 0 : static_cast<int>(variables().size());
+  static const int count =
+      laconic::preload::is_foreign_mpi() || !all_come_here_first() ? 0 : static_cast<int>(variables().size());
   return count;
 }
 
