@@ -20,9 +20,10 @@ namespace {
 using Address = LoadedFile::Address;
 using Symbol = LoadedFile::Symbol;
 
-/// MPI's own functions whose addresses have been replaced. Written while this library is loaded, by one thread.
+/// MPI's own functions whose addresses have been replaced. Written while this library is loaded, by one thread; never
+/// freed, since programs call MPI until their very end.
 std::map<std::string, void*, std::less<>>& replaced() {
-  static std::map<std::string, void*, std::less<>> all;
+  static auto& all = *new std::map<std::string, void*, std::less<>>;
   return all;
 }
 
