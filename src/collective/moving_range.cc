@@ -83,25 +83,29 @@ Range absolute_range(Memory& memory, std::span<const ConstArray> parts, double b
 }
 
 /// One of so many pieces of an array on the host, anywhere among them, so that the sample falls into step with no
-/// length of a row; in four groups.
+/// length of a row; in four groups. Of several arrays, which take turns in all groups; what is too short for a piece in
+/// so many is seen as a whole.
 class Pieces {
  public:
   static constexpr std::size_t groups = 4;
 
   explicit Pieces(std::size_t one_in) : one_in_(one_in) {}
 
+  [[nodiscard]] bool is_short(ConstArray x) const { return x.bytes() < one_in_ * piece_bytes; }
+
   void see(ConstArray x) {
+    if (x.count == 0) return;
+    if (is_short(x)) return take(x);
     const std::size_t piece = piece_bytes / size_of(x.dtype);
     const std::size_t stride = one_in_ * piece;
+    const std::size_t first = taken_;
     const auto at = [&](std::size_t i) {
-      return slice_of(x, i * stride + Outliers::position(i, stride - piece), piece);
+      return slice_of(x, i * stride + Outliers::position(first + i, stride - piece), piece);
     };
     const std::size_t n = x.count / stride;
-    if (n == 0 && x.count != 0) group_[0] = merge(group_[0], scan(x));
     for (std::size_t i = 0; i < n; ++i) {
       if (i + ahead < n) fetch(at(i + ahead));
-      Range& group = group_[group_of(i)];
-      group = merge(group, scan(at(i)));
+      take(at(i));
     }
   }
   [[nodiscard]] Range all() const {
@@ -133,11 +137,16 @@ class Pieces {
     for (; i != 0; i /= groups) sum += i % groups;
     return sum % groups;
   }
+  void take(ConstArray piece) {
+    Range& group = group_[group_of(taken_++)];
+    group = merge(group, scan(piece));
+  }
   static void fetch(ConstArray piece) {
     for (std::size_t i = 0; i < piece_bytes; i += 64) __builtin_prefetch(static_cast<const char*>(piece.data) + i);
   }
 
   std::size_t one_in_;
+  std::size_t taken_ = 0;
   std::array<Range, groups> group_{};
 };
 
@@ -160,6 +169,10 @@ Range relative_range(Memory& memory, std::span<const ConstArray> parts, const Bo
   const auto one_in = static_cast<std::size_t>(std::max<std::uint64_t>(16, bytes / most_sampled));
   // A glance at a quarter of the sample tells most of those that it would not do for.
   Pieces glance(4 * one_in);
+  std::uint64_t in_short_ones = 0;
+  for (const ConstArray& x : parts)
+    if (glance.is_short(x)) in_short_ones += x.bytes();
+  if (in_short_ones > bytes / 16) return whole_range(memory, parts);  // one pass in place of several
   for (const ConstArray& x : parts) glance.see(x);
   if (glance.shares().least < 0.6) return whole_range(memory, parts);
   Pieces sample(one_in);

@@ -156,6 +156,23 @@ TEST(MovingRange, OfARelativeBoundIsThatOfOneValueIn16) {
   EXPECT_NEAR(static_cast<double>(range_for(relative, y).count), static_cast<double>(y.size()) / 16, 300);
 }
 
+/// As many ranks have it: none of their parts has enough pieces for all groups of a sample.
+TEST(MovingRange, OfARelativeBoundIsThatOfASampleOfManyParts) {
+  const auto x = wave<float>(is_sampled, 5);
+  const auto in_parts = [&](std::size_t elements, std::size_t short_ones) {
+    std::vector<ConstArray> parts(short_ones, {x.data(), 5, DType::f32});
+    for (std::size_t at = 0; at + elements <= x.size(); at += elements)
+      parts.push_back({x.data() + at, elements, DType::f32});
+    return moving_range(host_memory(), parts, relative);
+  };
+  for (const std::size_t elements : {std::size_t{20000}, std::size_t{60000}, is_sampled / 4}) {
+    const Range range = in_parts(elements, 9);
+    EXPECT_LE(range.count, x.size() / 16 + 100) << elements;
+    EXPECT_GE(range.width(), 0.99 * 10) << elements;
+  }
+  EXPECT_EQ(in_parts(1024, 0), scan(view(x)));
+}
+
 TEST(MovingRange, OfARelativeBoundIsThatOfAllWhereASampleWouldNotDo) {
   const auto expect_all = [](const Bound& b, const std::vector<float>& x) {
     EXPECT_EQ(range_for(b, x), scan(view(x)));
