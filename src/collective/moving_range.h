@@ -16,8 +16,9 @@ namespace laconic {
 /// An absolute bound: those that no grid could hold, such as fill values, are left out, and of long arrays on the host
 /// whose sample is small beside a usual range that range stands for theirs.
 ///
-/// A bound that refers to the range: of long arrays on the host the range of one value in 16 (of very long ones fewer),
-/// where each quarter of that sample has nearly as large a range by itself; else the range of all values. Theirs is
+/// A bound that refers to the range: of long arrays on the host the range of one value in 14 (of very long ones fewer),
+/// where quarters of that sample have nearly as large a range by themselves, and no line of any 8 KiB stands out; else
+/// the range of all values. Theirs is
 /// never smaller, so what the bound comes to is never too large.
 ///
 /// Source: ours.
