@@ -162,8 +162,9 @@ Range whole_range(Memory& memory, std::span<const ConstArray> parts) {
 
 /// Shorter ones are in the caches after having been looked through, where they are wanted next.
 constexpr std::uint64_t shortest_sampled = std::uint64_t{4} << 20;
-/// Of longer ones too a sample of so many bytes tells.
-constexpr std::uint64_t most_sampled = std::uint64_t{8} << 20;
+/// Of longer ones too a sample of so many bytes tells, and so many lines.
+constexpr std::uint64_t most_sampled = std::uint64_t{4} << 20;
+constexpr std::uint64_t most_lines = std::uint64_t{1} << 14;
 
 Range relative_range(Memory& memory, std::span<const ConstArray> parts, const Bound& bound) {
   std::uint64_t bytes = 0;
@@ -176,7 +177,8 @@ Range relative_range(Memory& memory, std::span<const ConstArray> parts, const Bo
     if (sample.is_short(x)) in_short_ones += x.bytes();
   if (in_short_ones > bytes / 16) return whole_range(memory, parts);  // one pass in place of several
   // A line of every 8 KiB tells most of those that a sample would not do for, and misses no peak of twice that length.
-  Pieces glance(64, 128);
+  // (Finding the page of each costs a tenth of a microsecond: of very long arrays there are fewer.)
+  Pieces glance(64, static_cast<std::size_t>(std::max<std::uint64_t>(128, bytes / most_lines / 64)));
   for (const ConstArray& x : parts) glance.see(x);
   if (glance.shares().least < 0.6) return whole_range(memory, parts);
   for (const ConstArray& x : parts) sample.see(x);
