@@ -158,12 +158,16 @@ double usual_reach(DType dtype, double bound) {
   return reach < precision_of(dtype).largest ? reach : 0;
 }
 
+bool has_usual_reach(DType dtype, double bound, const Range& range) {
+  return 2 * range.max_abs() <= usual_reach(dtype, bound);
+}
+
 Budget budget_movement(DType dtype, const Bound& bound, const Range& range) {
   const auto [whole, none] = whole_of(dtype, bound, range);
   if (whole == 0) return lossless(dtype, none);
   Budget b;
-  const double usual = usual_reach(dtype, whole);
-  b.grid = make_grid(dtype, whole, 2 * range.max_abs() <= usual ? usual : range.max_abs());
+  const bool usual = has_usual_reach(dtype, whole, range);
+  b.grid = make_grid(dtype, whole, usual ? usual_reach(dtype, whole) : range.max_abs());
   if (b.grid.lossless()) return lossless(dtype, "bound is finer than the values' own rounding");
   b.route = Route::on_grid;
   b.operand_bound = whole;

@@ -49,14 +49,17 @@ struct Budget {
 Budget budget_reduction(Op op, DType dtype, const Bound& bound, int ranks, const Range& range,
                         double within = std::numeric_limits<double>::infinity());
 
-/// Data that only moves: e = E whatever the scope. The range may be that of some of the values (moving_range.h): the
-/// grid reaches to usual_reach() where that is twice what is known, and what lies beyond any grid travels exactly.
+/// Data that only moves: e = E whatever the scope. The range may be that of some of the values (moving_range.h):
+/// see has_usual_reach(). What lies beyond any grid travels exactly.
 Budget budget_movement(DType dtype, const Bound& bound, const Range& range);
 
 /// How large values of moved f32 and f64 may be at no cost: so many times an absolute bound. (Rounding them takes half
 /// a percent of an f32's bound, and a grid of 14 bits reaches to its end.) 0: of other types, and beyond the type's
 /// end.
 double usual_reach(DType dtype, double bound);
+
+/// Whether a grid of moved data has it: where it is twice as far as their range, as far as that is known.
+bool has_usual_reach(DType dtype, double bound, const Range& range);
 
 /// Data that only moves, by any codec, compressed at most `encodings` times on its way: e = E / encodings.
 Budget budget_movement(const Codec& codec, int encodings, DType dtype, const Bound& bound, const Range& range);

@@ -219,14 +219,8 @@ void Call::scan_operand(std::span<const ConstArray> parts) {
   if (options_.bound.kind == BoundKind::lossless || !is_float(proposal_.dtype)) return;
   check([&] {
     const Timed clock(report_.stats.compute_seconds);
-    if (moves_on_grid()) {
-      proposal_.range = moving_range(comm_.memory(), parts, options_.bound);
-      return;
-    }
-    Range range;
-    for (const ConstArray& part : parts)
-      if (part.count != 0) range = merge(range, comm_.memory().scan(part));
-    proposal_.range = range;
+    proposal_.range =
+        moves_on_grid() ? moving_range(comm_.memory(), parts, options_.bound) : whole_range(comm_.memory(), parts);
   });
 }
 

@@ -153,13 +153,6 @@ class Pieces {
   std::array<Range, groups> group_{};
 };
 
-Range whole_range(Memory& memory, std::span<const ConstArray> parts) {
-  Range range;
-  for (const ConstArray& part : parts)
-    if (part.count != 0) range = merge(range, memory.scan(part));
-  return range;
-}
-
 /// Shorter ones are in the caches after having been looked through, where they are wanted next.
 constexpr std::uint64_t shortest_sampled = std::uint64_t{4} << 20;
 /// Of longer ones too a sample of so many bytes tells, and so many lines.
@@ -189,11 +182,18 @@ Range relative_range(Memory& memory, std::span<const ConstArray> parts, const Bo
   // values' in so many steps. A quarter of a bit costs less time than the pass does from some 600 Mb/s on. (No link is
   // asked: the same data give the same result.)
   const double bits = -std::log2(shares.mean) * std::log2(static_cast<double>(one_in)) / 2;
-  const bool has_room = 2 * range.max_abs() <= usual_reach(parts.front().dtype, bound.absolute_for(range.width()));
-  return bits <= 0.25 && has_room ? range : whole_range(memory, parts);
+  const bool room_beyond = has_usual_reach(parts.front().dtype, bound.absolute_for(range.width()), range);
+  return bits <= 0.25 && room_beyond ? range : whole_range(memory, parts);
 }
 
 }  // namespace
+
+Range whole_range(Memory& memory, std::span<const ConstArray> parts) {
+  Range range;
+  for (const ConstArray& part : parts)
+    if (part.count != 0) range = merge(range, memory.scan(part));
+  return range;
+}
 
 Range moving_range(Memory& memory, std::span<const ConstArray> parts, const Bound& bound) {
   if (bound.kind == BoundKind::absolute) return absolute_range(memory, parts, bound.value);

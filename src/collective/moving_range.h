@@ -18,10 +18,12 @@ namespace laconic {
 ///
 /// A bound that refers to the range: of long arrays on the host the range of one value in 14 (of very long ones fewer),
 /// where quarters of that sample have nearly as large a range by themselves, and no line of any 8 KiB stands out; else
-/// the range of all values. Theirs is
-/// never smaller, so what the bound comes to is never too large.
+/// the range of all values. Theirs is never smaller, so what the bound comes to is never too large.
 ///
 /// Source: ours.
 Range moving_range(Memory& memory, std::span<const ConstArray> parts, const Bound& bound);
+
+/// The range of all values.
+Range whole_range(Memory& memory, std::span<const ConstArray> parts);
 
 }  // namespace laconic
