@@ -6,13 +6,10 @@
 
 namespace laconic {
 
-/// Is shown pieces of a payload while a cache holds them, none of them twice. Several threads may do so at once, each
-/// with pieces that follow one another.
+/// Is shown pieces of a payload while a cache holds them, none of them twice. Several threads may do so at once.
 class Witness {
  public:
   virtual void see(std::span<const std::uint8_t> piece) = 0;
-  /// What was shown there now lies at `to`. Nothing is shown meanwhile.
-  virtual void moved(std::span<const std::uint8_t> from, const std::uint8_t* to) = 0;
 
  protected:
   ~Witness() = default;

@@ -8,7 +8,8 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
+#include <mutex>
+#include <vector>
 
 namespace laconic::frame {
 namespace {
@@ -18,12 +19,15 @@ namespace {
 constexpr std::uint32_t generator = 0x82F63B78U;
 constexpr std::uint32_t one = 0x80000000U;
 
-constexpr std::uint32_t times_x(std::uint32_t a) { return a >> 1 ^ ((a & 1) != 0 ? generator : 0); }
+/// Every bit as often set as not: nothing that branches could foresee.
+constexpr std::uint32_t if_set(std::uint32_t bit, std::uint32_t v) { return v & (0U - bit); }
+
+constexpr std::uint32_t times_x(std::uint32_t a) { return a >> 1 ^ if_set(a & 1, generator); }
 
 constexpr std::uint32_t product(std::uint32_t a, std::uint32_t b) {
   std::uint32_t sum = 0;
   for (; a != 0; a <<= 1) {
-    if ((a & one) != 0) sum ^= b;
+    sum ^= if_set(a >> 31, b);
     b = times_x(b);
   }
   return sum;
@@ -72,31 +76,40 @@ std::uint32_t crc_join(std::uint32_t first, std::uint32_t second, std::uint64_t 
 void CrcRuns::add(std::span<const std::uint8_t> piece) {
   if (piece.empty()) return;
   const auto run_before = [&] {
-    const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(runs_.begin(), runs_.end(), [&](const Run& r) { return r.end == piece.data(); });
-    const auto at = static_cast<std::size_t>(found - runs_.begin());
-    if (found == runs_.end()) runs_.push_back({piece.data(), piece.data(), 0});
-    return std::pair(at, runs_[at].crc);
+    const std::lock_guard lock(lock_);
+    auto found = std::find_if(runs_.begin(), runs_.end(), [&](const Run& r) { return r.end == piece.data(); });
+    if (found == runs_.end()) found = runs_.insert(found, {piece.data(), piece.data(), 0, true});
+    found->growing = true;
+    return found;
   };
-  // Nobody else goes on where this piece begins.
-  const auto [at, before] = run_before();
-  const std::uint32_t crc = crc_update(before, piece);
-  const std::lock_guard lock(mutex_);
-  runs_[at].crc = crc;
-  runs_[at].end = piece.data() + piece.size();
+  // Nobody else goes on where this piece begins, nor joins a run that grows.
+  const auto run = run_before();
+  const std::uint32_t crc = crc_update(run->crc, piece);
+  const std::lock_guard lock(lock_);
+  run->crc = crc;
+  run->end = piece.data() + piece.size();
+  run->growing = false;
+  join_neighbours(run);
 }
 
-void CrcRuns::moved(std::span<const std::uint8_t> from, const std::uint8_t* to) {
-  for (Run& r : runs_) {
-    if (r.begin < from.data() || r.begin >= from.data() + from.size()) continue;
-    const std::ptrdiff_t length = r.end - r.begin;
-    r.begin = to + (r.begin - from.data());
-    r.end = r.begin + length;
-  }
+/// So that there are not many runs to look through where threads take turns.
+void CrcRuns::join_neighbours(std::list<Run>::iterator run) {
+  const auto join = [&](std::list<Run>::iterator first, std::list<Run>::iterator second) {
+    first->crc = crc_join(first->crc, second->crc, static_cast<std::uint64_t>(second->end - second->begin));
+    first->end = second->end;
+    runs_.erase(second);
+    return first;
+  };
+  const auto before =
+      std::find_if(runs_.begin(), runs_.end(), [&](const Run& r) { return !r.growing && r.end == run->begin; });
+  if (before != runs_.end()) run = join(before, run);
+  const auto after =
+      std::find_if(runs_.begin(), runs_.end(), [&](const Run& r) { return !r.growing && r.begin == run->end; });
+  if (after != runs_.end()) join(run, after);
 }
 
 std::uint32_t CrcRuns::update(std::uint32_t crc, std::span<const std::uint8_t> bytes) const {
-  std::vector<Run> runs = runs_;
+  std::vector<Run> runs(runs_.begin(), runs_.end());
   std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.begin < b.begin; });
   const std::uint8_t* at = bytes.data();
   for (const Run& r : runs) {

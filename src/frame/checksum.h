@@ -3,9 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
+#include <list>
 #include <span>
-#include <vector>
+
+#include "core/spin_lock.h"
 
 namespace laconic::frame {
 
@@ -18,12 +19,10 @@ std::uint32_t crc_update(std::uint32_t crc, std::span<const std::uint8_t> bytes)
 /// The register after bytes that led to `first`, and then `n` bytes that lead from 0 to `second`.
 std::uint32_t crc_join(std::uint32_t first, std::uint32_t second, std::uint64_t n);
 
-/// CRCs of pieces of something. Several threads may add pieces, each such as follow one another: so they make few runs.
+/// CRCs of pieces of something, which several threads may add. Pieces that follow one another make few runs.
 class CrcRuns {
  public:
   void add(std::span<const std::uint8_t> piece);
-  /// What was added there now lies at `to`.
-  void moved(std::span<const std::uint8_t> from, const std::uint8_t* to);
   /// The register after all of these bytes too, every run a part of them. Looks only at those that were not added.
   [[nodiscard]] std::uint32_t update(std::uint32_t crc, std::span<const std::uint8_t> bytes) const;
 
@@ -32,9 +31,12 @@ class CrcRuns {
     const std::uint8_t* begin;
     const std::uint8_t* end;
     std::uint32_t crc;  ///< from 0 on
+    bool growing;       ///< its end is about to move
   };
-  std::mutex mutex_;
-  std::vector<Run> runs_;
+  void join_neighbours(std::list<Run>::iterator run);
+
+  SpinLock lock_;
+  std::list<Run> runs_;
 };
 
 }  // namespace laconic::frame

@@ -48,7 +48,6 @@ std::uint32_t crc_of_header(const std::uint8_t* frame) {
 class Summing final : public Witness {
  public:
   void see(Bytes piece) override { runs_.add(piece); }
-  void moved(Bytes from, const std::uint8_t* to) override { runs_.moved(from, to); }
   [[nodiscard]] std::uint32_t checksum(Bytes frame) const {
     return ~runs_.update(crc_of_header(frame.data()), frame.subspan(header_bytes));
   }

@@ -53,23 +53,54 @@ TEST(FrameChecksum, ThePartThatComesFirstMayBeLookedAtLast) {
   }
 }
 
-// Threads come by their own parts, not at once by all of them; one part has moved since.
+/// Adds a part in pieces.
+void add(CrcRuns& runs, std::span<const std::uint8_t> part, std::size_t piece) {
+  for (std::size_t i = 0; i < part.size(); i += piece) runs.add(part.subspan(i, std::min(piece, part.size() - i)));
+}
+
+// Threads come by their own parts, not at once by all of them.
 TEST(FrameChecksum, RunsOfSeveralThreadsMakeTheWhole) {
   const std::vector<std::uint8_t> bytes = noise(50021);
   const auto all = std::span(bytes);
-  const std::vector<std::uint8_t> elsewhere(bytes.begin() + 30000, bytes.begin() + 41000);
   CrcRuns runs;
-  const auto add = [&](std::span<const std::uint8_t> part, std::size_t piece) {
-    for (std::size_t i = 0; i < part.size(); i += piece) runs.add(part.subspan(i, std::min(piece, part.size() - i)));
-  };
   {
-    const std::jthread first([&] { add(all.subspan(100, 14900), 777); });
-    const std::jthread second([&] { add(all.subspan(15000, 10000), 1001); });  // goes on where the first one ends
-    const std::jthread third([&] { add(elsewhere, 512); });
+    const std::jthread first([&] { add(runs, all.subspan(100, 14900), 777); });
+    const std::jthread second([&] { add(runs, all.subspan(15000, 10000), 1001); });  // goes on where the first one ends
+    const std::jthread third([&] { add(runs, all.subspan(30000, 11000), 512); });
   }
-  runs.moved(elsewhere, bytes.data() + 30000);
   EXPECT_EQ(runs.update(crc_start, all), crc_update(crc_start, all));
   EXPECT_EQ(CrcRuns().update(crc_start, all), crc_update(crc_start, all));
+}
+
+TEST(FrameChecksum, PiecesOfThreadsThatTakeTurnsMakeTheWhole) {
+  const std::vector<std::uint8_t> bytes = noise(300007);
+  const auto all = std::span(bytes);
+  CrcRuns runs;
+  std::atomic<std::size_t> dealt = 0;
+  const auto work = [&] {
+    constexpr std::size_t batch = 1000;
+    for (std::size_t i = 0; (i = batch * dealt++) < all.size();)
+      add(runs, all.subspan(i, std::min(batch, all.size() - i)), 300);
+  };
+  {
+    const std::jthread first(work);
+    const std::jthread second(work);
+    const std::jthread third(work);
+  }
+  EXPECT_EQ(runs.update(crc_start, all), crc_update(crc_start, all));
+}
+
+// From the end to the beginning, and then what had been left out.
+TEST(FrameChecksum, PiecesInAnyOrderMakeTheWhole) {
+  const std::vector<std::uint8_t> bytes = noise(10007);
+  const auto all = std::span(bytes);
+  CrcRuns runs;
+  for (std::size_t i = 10; i-- > 0;)
+    if (i != 3 && i != 6) runs.add(all.subspan(1000 * i, 1000));
+  EXPECT_EQ(runs.update(crc_start, all), crc_update(crc_start, all));
+  runs.add(all.subspan(3000, 1000));
+  runs.add(all.subspan(6000, 1000));
+  EXPECT_EQ(runs.update(crc_start, all), crc_update(crc_start, all));
 }
 
 #if defined(__x86_64__)

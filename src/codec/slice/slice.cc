@@ -12,6 +12,7 @@
 #endif
 
 #include "codec/slice/kernel_sets.h"
+#include "codec/slice/payload_writer.h"
 #include "core/cache.h"
 #include "core/error.h"
 #include "core/parallel.h"
@@ -35,9 +36,6 @@ void finish_stores() {
 #endif
 }
 
-/// A witness sees pieces of about this size: small beside a cache, large beside the cost of looking.
-constexpr std::size_t witness_bytes = std::size_t{32} << 10;
-
 /// Makes the pages known where the next chunk's elements are to be written: finding where a page lies takes as long as
 /// a read from memory, which nothing hides when stores go past the caches.
 [[gnu::always_inline]] inline void find_pages(const std::uint8_t* at, std::size_t size) {
@@ -53,22 +51,17 @@ std::size_t chunk_size(Bytes payload, std::size_t chunk) {
   return 4 * std::size_t{load<std::uint16_t>(payload.data() + 2 * chunk)};
 }
 
-[[noreturn]] void throw_corrupt(std::size_t chunk) {
-  throw Error(Code::corrupt, "frame: chunk " + std::to_string(chunk) + " is not a valid slice chunk");
-}
-
-/// Walks the chunks [first, last) of a payload. The witness sees them, and what is before the payload's first.
+/// Walks ranges of a payload's chunks. The witness sees them, and what is before the payload's first.
 class Cursor {
  public:
-  Cursor(const Payload& p, std::size_t first, std::size_t last, Witness* witness = nullptr)
-      : bytes_(p.bytes),
-        chunks_(chunks_of(p.count)),
-        chunk_(first),
-        last_(last),
-        at_(table_bytes(p.count)),
-        witness_(witness) {
-    for (std::size_t c = 0; c < first; ++c) at_ += chunk_size(bytes_, c);
+  explicit Cursor(const Payload& p, Witness* witness = nullptr)
+      : bytes_(p.bytes), chunks_(chunks_of(p.count)), at_(table_bytes(p.count)), witness_(witness) {}
+
+  /// To the chunks [first, last). None before those that it has been at; all chunks of the last range have been taken.
+  void go_to(std::size_t first, std::size_t last) {
+    for (; chunk_ < first; ++chunk_) at_ += chunk_size(bytes_, chunk_);
     seen_ = first == 0 ? 0 : at_;
+    last_ = last;
   }
   /// Valid until the next call.
   ChunkBytes next() {
@@ -104,150 +97,52 @@ class Cursor {
 
   Bytes bytes_;
   std::size_t chunks_;
-  std::size_t chunk_;
-  std::size_t last_;
+  std::size_t chunk_ = 0;
+  std::size_t last_ = 0;
   std::size_t at_;
   Witness* witness_;
   std::size_t seen_ = 0;
   std::vector<std::uint8_t> tail_;
 };
 
-/// Writes chunks one after another into [begin, end), through a scratch chunk where a kernel might write past the end.
-class Sink {
- public:
-  Sink(std::uint8_t* begin, std::uint8_t* end, std::size_t chunk_limit, Witness* witness)
-      : begin_(begin), at_(begin), end_(end), limit_(chunk_limit), witness_(witness), seen_(begin) {}
-
-  /// write(buffer, capacity) returns the chunk's bytes. Returns them too.
-  template <class Write>
-  std::size_t put(std::size_t chunk, Write write) {
-    const auto room = static_cast<std::size_t>(end_ - at_);
-    if (room >= limit_ + write_slack) {
-      fetch_next();
-      return last_ = advance(chunk, write(at_, room - write_slack));
-    }
-    if (!scratch_) scratch_ = std::make_unique_for_overwrite<std::uint8_t[]>(limit_ + write_slack);
-    const std::size_t n = checked(chunk, write(scratch_.get(), limit_));
-    if (n > room) throw Error(Code::too_small, "out: too small for chunk " + std::to_string(chunk) + " of the frame");
-    std::memcpy(at_, scratch_.get(), n);
-    return advance(chunk, n);
-  }
-  [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(at_ - begin_); }
-  /// Shows what has not been shown yet.
-  void finish() {
-    if (at_ != seen_) show();
-  }
-
- private:
-  /// Lines that the chunk after is likely to be written to, while this one is: stores wait for theirs one after the
-  /// other.
-  [[gnu::always_inline]] void fetch_next() const {
-    for (std::size_t i = last_; i < 2 * last_; i += 64) __builtin_prefetch(at_ + i, 1);
-  }
-  void show() {
-    if (witness_ != nullptr) witness_->see({seen_, at_});
-    seen_ = at_;
-  }
-  static std::size_t checked(std::size_t chunk, std::size_t n) {
-    if (n == chunk_corrupt) throw_corrupt(chunk);
-    if (n > largest_chunk)  // chunk_too_large, too
-      throw Error(Code::too_small, "out: the exact sums of chunk " + std::to_string(chunk) +
-                                       " need more room than a frame has (values of absurdly different size)");
-    return n;
-  }
-  std::size_t advance(std::size_t chunk, std::size_t n) {
-    at_ += checked(chunk, n);
-    if (at_ - seen_ >= static_cast<std::ptrdiff_t>(witness_bytes)) show();
-    return n;
-  }
-  std::uint8_t* begin_;
-  std::uint8_t* at_;
-  std::uint8_t* end_;
-  std::size_t limit_;
-  Witness* witness_;
-  std::uint8_t* seen_;
-  std::size_t last_ = 0;  ///< bytes of the chunk before
-  std::unique_ptr<std::uint8_t[]> scratch_;
-};
-
-/// As memmove, by several threads where that pays.
-void move_bytes(std::uint8_t* to, const std::uint8_t* from, std::size_t n, std::size_t threads) {
-  if (n < bytes_worth_threads || to + n > from) {
-    std::memmove(to, from, n);
-    return;
-  }
-  parallel_ranges(n, threads, [&](std::size_t, std::size_t first, std::size_t last) {
-    std::memcpy(to + first, from + first, last - first);
-  });
-}
-
-/// Runs `one(chunk, buffer, capacity)` for every chunk over threads, each into its own share of out, then closes the
-/// gaps. chunk_limit: no chunk can be larger; chunk_share: what a thread's part of out must offer for each of its
-/// chunks.
-template <class Start>
-std::size_t write_payload(std::size_t count, std::size_t chunk_limit, std::size_t chunk_share, MutBytes out,
-                          int threads, Witness* witness, Start start) {
-  const std::size_t chunks = chunks_of(count);
-  const std::size_t table = table_bytes(count);
-  if (out.size() < table)
-    throw Error(Code::too_small, "out: " + std::to_string(out.size()) + " bytes cannot hold the frame");
-  if (chunks % 2 != 0) store(out.data() + 2 * chunks, std::uint16_t{0});
-  std::size_t parts =
-      std::clamp<std::size_t>(static_cast<std::size_t>(std::max(threads, 1)), 1, std::max<std::size_t>(chunks, 1));
-  if (out.size() - table + chunk_share <= chunks * chunk_share)
-    parts = 1;  // shares might overflow where the whole does not
-  std::vector<std::size_t> sizes(parts);
-  const auto begin_of = [&](std::size_t part) { return out.data() + table + (chunks * part / parts) * chunk_share; };
-  parallel_ranges(chunks, parts, [&](std::size_t part, std::size_t first, std::size_t last) {
-    Sink sink(begin_of(part), part + 1 == parts ? out.data() + out.size() : begin_of(part + 1), chunk_limit, witness);
-    auto one = start(first, last);
-    for (std::size_t c = first; c < last; ++c) {
-      const std::size_t n = sink.put(c, [&](std::uint8_t* to, std::size_t room) { return one(c, to, room); });
-      store(out.data() + 2 * c, static_cast<std::uint16_t>(n / 4));
-    }
-    if (parts > 1) sink.finish();  // else the caller's look at the rest costs less
-    sizes[part] = sink.size();
-  });
-  std::size_t total = sizes[0];
-  for (std::size_t part = 1; part < parts; ++part) {
-    std::uint8_t* const to = out.data() + table + total;
-    move_bytes(to, begin_of(part), sizes[part], parts);
-    if (witness != nullptr) witness->moved({begin_of(part), sizes[part]}, to);
-    total += sizes[part];
-  }
-  return table + total;
-}
-
 const std::uint8_t* element_at(const Params& p, const void* x, std::size_t chunk) {
   return static_cast<const std::uint8_t*>(x) + chunk * chunk_values * static_cast<std::size_t>(p.shape.element_bytes);
 }
 
-/// What a thread needs for a chunk of a usual sum: planes of full width, and a two-term expansion for every value.
+/// What a frame of usual sums has for each chunk: planes of full width, and a two-term expansion for every value.
 std::size_t sum_chunk_share(DType dtype) {
   const std::size_t element = size_of(dtype);
   if (!is_float(dtype)) return chunk_capacity(static_cast<int>(element));
   return 1024 + chunk_values * ((element == 8 ? 9 : 5) + 17);
 }
-/// What there is for each chunk, if that is more.
-std::size_t sum_chunk_share(DType dtype, std::size_t count, std::size_t room) {
-  const std::size_t table = table_bytes(count);
-  const std::size_t each = count == 0 || room < table ? 0 : (room - table) / chunks_of(count);
-  return std::max(sum_chunk_share(dtype), std::min(each / 4 * 4, largest_chunk));
-}
-constexpr std::size_t sum_chunk_limit = largest_chunk;
+
+/// Encodes the chunks of an array.
+class ChunkEncoder {
+ public:
+  ChunkEncoder(const Params& p, const void* x, std::size_t count) : p_(p), x_(x), count_(count) {}
+  void go_to(std::size_t, std::size_t) {}
+  std::size_t write(std::size_t chunk, std::uint8_t* to, std::size_t) {
+    return kernels_.encode(p_, element_at(p_, x_, chunk), values_in(count_, chunk), to);
+  }
+
+ private:
+  const Kernels& kernels_ = kernels();
+  const Params& p_;
+  const void* x_;
+  std::size_t count_;
+};
 
 /// One thread's way through the chunks of a sum.
 class ChunkAdder {
  public:
-  ChunkAdder(const Params& p, const Local& local, std::span<const Operand> operands, std::size_t first,
-             std::size_t last)
+  ChunkAdder(const Params& p, const Local& local, std::span<const Operand> operands)
       : p_(p), local_(local), count_(operands[0].payload.count), terms_(operands.size()) {
     std::uint32_t arrays = local.x != nullptr ? 1 : 0;
     Grid grid = p.grid;
     grid.qbits = local.x != nullptr ? local.params.grid.qbits : 0;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const Operand& o = operands[i];
-      cursors_.emplace_back(o.payload, first, last, o.payload.witness);
+      cursors_.emplace_back(o.payload, o.payload.witness);
       terms_[i].params = &o.params;
       arrays += o.params.operands;
       // A later term's bits must not widen the integers of sums before it: their predictors might be others.
@@ -256,8 +151,11 @@ class ChunkAdder {
     }
   }
 
-  /// Returns as kernels do.
-  std::size_t add(std::size_t chunk, std::uint8_t* to, std::size_t room) {
+  void go_to(std::size_t first, std::size_t last) {
+    for (Cursor& c : cursors_) c.go_to(first, last);
+  }
+
+  std::size_t write(std::size_t chunk, std::uint8_t* to, std::size_t room) {
     for (std::size_t i = 0; i < terms_.size(); ++i) terms_[i].bytes = cursors_[i].next();
     const int count = values_in(count_, chunk);
     const void* x = local_.x != nullptr ? element_at(local_.params, local_.x, chunk) : nullptr;
@@ -277,7 +175,7 @@ class ChunkAdder {
       const bool last = i + 1 == terms_.size();
       const Params& p = last ? p_ : partial_[i];
       std::uint8_t* out = last ? to : scratch(i % 2);
-      const std::size_t capacity = last ? room : sum_chunk_limit;
+      const std::size_t capacity = last ? room : largest_chunk;
       const Term& t = terms_[i];
       n = held.params == nullptr ? kernels_.encode_add(p, local_.params, x, *t.params, t.bytes, count, out, capacity)
                                  : kernels_.add(p, *held.params, held.bytes, *t.params, t.bytes, count, out, capacity);
@@ -288,7 +186,7 @@ class ChunkAdder {
   }
   std::uint8_t* scratch(std::size_t which) {
     auto& s = scratch_[which];
-    if (!s) s = std::make_unique_for_overwrite<std::uint8_t[]>(sum_chunk_limit + write_slack);
+    if (!s) s = std::make_unique_for_overwrite<std::uint8_t[]>(largest_chunk + write_slack);
     return s.get();
   }
 
@@ -333,25 +231,14 @@ Payload check_table(Bytes payload, std::size_t count) {
 }
 
 std::size_t encode(const Params& p, const void* x, std::size_t count, MutBytes out, int threads, Witness* witness) {
-  const Kernels& k = kernels();
-  const std::size_t limit = chunk_capacity(p.shape.element_bytes);
-  return write_payload(count, limit, limit, out, threads, witness, [&](std::size_t, std::size_t) {
-    return [&](std::size_t c, std::uint8_t* to, std::size_t) {
-      return k.encode(p, element_at(p, x, c), values_in(count, c), to);
-    };
-  });
+  const Layout layout{count, chunk_capacity(p.shape.element_bytes), out, witness};
+  return write_payload(layout, threads, [&] { return ChunkEncoder(p, x, count); });
 }
 
 std::size_t sum(const Params& p, const Local& local, std::span<const Operand> operands, MutBytes out, int threads,
                 Witness* witness) {
-  const std::size_t count = operands[0].payload.count;
-  return write_payload(count, sum_chunk_limit, sum_chunk_share(p.grid.dtype, count, out.size()), out, threads, witness,
-                       [&](std::size_t first, std::size_t last) {
-                         return [adder = ChunkAdder(p, local, operands, first, last)](std::size_t c, std::uint8_t* to,
-                                                                                      std::size_t room) mutable {
-                           return adder.add(c, to, room);
-                         };
-                       });
+  const Layout layout{operands[0].payload.count, largest_chunk, out, witness};
+  return write_payload(layout, threads, [&] { return ChunkAdder(p, local, operands); });
 }
 
 void decode(const Params& params, const Payload& in, std::size_t first, std::size_t n, void* y, int threads,
@@ -363,7 +250,8 @@ void decode(const Params& params, const Payload& in, std::size_t first, std::siz
   const std::size_t parts =
       std::clamp<std::size_t>(static_cast<std::size_t>(std::max(threads, 1)), 1, std::max<std::size_t>(n, 1));
   parallel_ranges(n, parts, [&](std::size_t, std::size_t begin, std::size_t end) {
-    Cursor cursor(in, first + begin, first + end);
+    Cursor cursor(in);
+    cursor.go_to(first + begin, first + end);
     for (std::size_t c = begin; c < end; ++c) {
       auto* to = const_cast<std::uint8_t*>(element_at(p, y, c));
       if (c + 1 < end) find_pages(element_at(p, y, c + 1), chunk_values * element_bytes);
