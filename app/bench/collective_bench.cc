@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <random>
+#include <utility>
 
 #include "bench/collective_work.h"
 #include "bench/meter.h"
@@ -132,6 +135,25 @@ void require_bound(const std::vector<Mode>& modes, const Bound& bound, const Loa
   }
 }
 
+/// Another order of n each time, the same on all ranks: a call warms caches for the next, and whoever always came after
+/// the same one would be measured with that. Nobody comes twice in a row.
+class Orders {
+ public:
+  explicit Orders(std::size_t n) : order_(n) { std::iota(order_.begin(), order_.end(), std::size_t{0}); }
+  const std::vector<std::size_t>& next() {
+    if (order_.size() < 2) return order_;
+    const std::size_t last = order_.back();
+    do {
+      for (std::size_t i = order_.size() - 1; i > 0; --i) std::swap(order_[i], order_[random_() % (i + 1)]);
+    } while (order_.front() == last);
+    return order_;
+  }
+
+ private:
+  std::mt19937 random_;
+  std::vector<std::size_t> order_;
+};
+
 SizeResult measure_size(const CollectiveOptions& options, const std::vector<Mode>& modes, const Bound& bound,
                         CollectiveWork& work, Communicator& comm) {
   SizeResult result;
@@ -145,10 +167,9 @@ SizeResult measure_size(const CollectiveOptions& options, const std::vector<Mode
   for (int i = 1; i < options.warm_up; ++i)
     for (std::size_t m = 0; m < modes.size(); ++m)
       if (!modes[m].again) runners[m].warm_up();
-  // There and back, so that the first and the last mode have the same neighbours: a call warms caches for the next.
+  Orders orders(runners.size());
   for (int repetition = 0; repetition < options.repetitions; ++repetition)
-    for (std::size_t i = 0; i < runners.size(); ++i)
-      runners[repetition % 2 == 0 ? i : runners.size() - 1 - i].measure();
+    for (const std::size_t i : orders.next()) runners[i].measure();
   for (Runner& r : runners) result.modes.push_back(r.finish());
   return result;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "collective/sample.h"
 #include "core/common_log2.h"
 
 namespace laconic {
@@ -122,6 +123,15 @@ CodecSpeed::Seconds CodecSpeed::at(double bits) const {
 }
 
 double exchange_seconds(int ranks, const Link& link) { return std::max(1.0, log2_of_ranks(ranks)) * link.latency; }
+
+double look_seconds(const Workload& w, const CodecSpeed& codec) {
+  // Finding a range takes about half as long as encoding, whether values come from a cache or from memory.
+  constexpr double of_encoding = 0.5 + 1.0 / Sample::one_in;
+  const double share =
+      w.combining == Combining::nothing ? traffic_of(w).encode : 1;  // of the array, on the busiest rank
+  return of_encoding * share * static_cast<double>(w.bytes) / static_cast<double>(w.element_bytes) *
+         codec.smooth.encode;
+}
 
 double plain_seconds(const Workload& w, const Link& link) {
   const Traffic t = traffic_of(w);

@@ -88,6 +88,10 @@ struct ScheduleSeconds {
 /// them (schedule/direct.h): fewer bits to send (but for extremes, which have no more than operands), more to encode.
 ScheduleSeconds schedule_seconds(const Workload& w, const Costs& costs, double fraction);
 
+/// Seconds that a rank takes to look through its operand before a call is agreed on: for its range, and for a sample of
+/// what it shrinks to.
+double look_seconds(const Workload& w, const CodecSpeed& codec);
+
 /// Seconds of one of the small exchanges around our calls.
 double exchange_seconds(int ranks, const Link& link);
 

@@ -34,7 +34,7 @@ double rounding_of(const Proposal& p, int ranks, const Range& range) {
   return (ranks - 1) * ulp_of(p.dtype, ranks * range.max_abs()) / 2;
 }
 
-// What a call that asks does besides: it is checked, its operand looked through, its budget made, others waited for.
+// What a call that asks does besides: it is checked, its budget made, others waited for.
 constexpr double around_an_exchange = 10e-6;
 
 /// For whoever wonders why a call went the way it did.
@@ -217,6 +217,8 @@ Estimates PlainWay::estimates(const Costs& costs, double fraction) const {
   e.compressed_model = compressed_seconds(workload_, costs, fraction);
   e.compressed_at_best = compressed_seconds(workload_, costs, 0);
   e.agreement = exchange_seconds(comm_.size(), costs.link) + around_an_exchange;
+  const Proposal& p = call_.proposal();
+  if (p.bound.kind != BoundKind::lossless && is_float(p.dtype)) e.agreement += look_seconds(workload_, costs.codec);
   return e;
 }
 
