@@ -14,6 +14,7 @@
 #include "collective/plain_way.h"
 #include "collective/routing.h"
 #include "core/log.h"
+#include "core/room.h"
 #include "preload/mpi/datatypes.h"
 #include "preload/mpi/entries.h"
 
@@ -162,7 +163,7 @@ auto find_persistent(MPI_Request request) {
 
 int perform(Runtime& runtime, Line& line, const Call& call, const std::string& label, const PlainCall& plain) {
   bool served = false;
-  const std::string failure = failure_of([&] { served = serve(runtime, line, call, label); });
+  const std::string failure = failure_of([&] { with_room([&] { served = serve(runtime, line, call, label); }); });
   if (!failure.empty()) return runtime.raise(call.comm, failure);
   return served ? MPI_SUCCESS : plain(line.mpi());
 }
@@ -174,7 +175,7 @@ int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& p
   const std::string failure = failure_of([&] {
     aliased = !call.irregular && is_aliased(call, group.rank());
     if (aliased) return;
-    line = group.foreground();
+    with_room([&] { line = group.foreground(); });
     if (line != nullptr) label = runtime.label_of(call, group);
   });
   if (!failure.empty()) return runtime.raise(call.comm, failure);
