@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,7 @@ namespace {
 
 using Address = LoadedFile::Address;
 using Symbol = LoadedFile::Symbol;
+using Names = std::set<std::string, std::less<>>;
 
 /// MPI's own functions whose addresses have been replaced. Written while this library is loaded, by one thread; never
 /// freed, since programs call MPI until their very end.
@@ -104,34 +106,47 @@ class Entries {
     }
   }
 
-  /// Nobody finds them any more.
-  void hide() const {
-    const ChangingSymbols changing(own_);
-    if (!changing.may()) return;
-    for (const Symbol& symbol : own_.symbols())
-      if (is_function_for_others(symbol)) ChangingSymbols::set(&symbol, 0);
+  /// All functions, or those of which which(name) holds.
+  [[nodiscard]] Names names(bool (*which)(const char*) = nullptr) const {
+    Names names;
+    for (const auto& [name, address] : addresses_)
+      if (which == nullptr || which(name.c_str())) names.insert(name);
+    return names;
   }
 
-  /// What `file` has found here becomes what it would have found behind. (What it has not looked for so far, it will
-  /// not find here.)
-  void take_from(const LoadedFile& file) const {
+  /// Nobody finds these any more.
+  void hide(const Names& names) const {
+    const ChangingSymbols changing(own_);
+    if (!changing.may()) return;
+    for (const Symbol& symbol : own_.symbols()) {
+      if (is_function_for_others(symbol) && names.contains(std::string_view(own_.names() + symbol.st_name)))
+        ChangingSymbols::set(&symbol, 0);
+    }
+  }
+
+  /// What `file` has found here of these becomes what it would have found behind, which may be nothing where it can do
+  /// without (weak symbols). (What it has not looked for so far, it will not find here once that is hidden.)
+  void take_from(const LoadedFile& file, const Names& names) const {
     if (file.base() == own_.base()) return;
     const auto* const symbols = file.at<const Symbol>(DT_SYMTAB);
     if (symbols == nullptr || file.names() == nullptr) return;
     for (const auto& table : file.relocations()) {
-      for (const LoadedFile::Relocation& each : table)
-        take_from(file, each, file.names() + symbols[ELF64_R_SYM(each.r_info)].st_name);
+      for (const LoadedFile::Relocation& each : table) {
+        const Symbol& symbol = symbols[ELF64_R_SYM(each.r_info)];
+        if (names.contains(std::string_view(file.names() + symbol.st_name))) take_from(file, each, symbol);
+      }
     }
   }
 
  private:
-  void take_from(const LoadedFile& file, const LoadedFile::Relocation& relocation, const char* name) const {
+  void take_from(const LoadedFile& file, const LoadedFile::Relocation& relocation, const Symbol& symbol) const {
+    const char* const name = file.names() + symbol.st_name;
     const auto at = addresses_.find(std::string_view(name));
     if (at == addresses_.end()) return;
     const Address place = file.base() + relocation.r_offset;
     auto* const address = reinterpret_cast<Address*>(place);  // NOLINT(performance-no-int-to-ptr)
     const auto behind = reinterpret_cast<Address>(::dlsym(RTLD_NEXT, name));
-    if (*address != at->second || behind == 0) return;
+    if (*address != at->second || (behind == 0 && ELF64_ST_BIND(symbol.st_info) != STB_WEAK)) return;
     if (!set_access(place, sizeof place, PROT_READ | PROT_WRITE)) return;
     *address = behind;
     if (file.is_read_only_now(place)) set_access(place, sizeof place, PROT_READ);
@@ -160,9 +175,28 @@ void with_entries(Work&& work) {
   if (own != files.end()) work(Entries(*own), files);
 }
 
+/// Nobody meets these here any more.
+void take_out(const Entries& ours, const Names& names, const std::vector<LoadedFile>& files) {
+  if (names.empty()) return;
+  for (const LoadedFile& file : files) ours.take_from(file, names);
+  ours.hide(names);
+}
+
+/// Whether a function of MPI's for C is not in the program's MPI, whose version may be older than what this was built
+/// for. (Those for Fortran may be in libraries that are loaded later.)
+bool is_missing(const char* name) {
+  const std::string_view view = name;
+  if (!view.starts_with("MPI_") && !view.starts_with("MPIX_")) return false;
+  if (::dlsym(RTLD_NEXT, name) != nullptr) return false;
+  const bool extension =
+      view.starts_with("MPI_") && ::dlsym(RTLD_NEXT, ("MPIX_" + std::string(view.substr(4))).c_str());
+  return !extension;  // those are offered by both names, see nonblocking.cc
+}
+
 __attribute__((constructor)) void give_entries() {
   if (!foreign_mpi().empty()) return;  // it has functions of the same names, with other arguments
   with_entries([](const Entries& ours, const std::vector<LoadedFile>& files) {
+    take_out(ours, ours.names(is_missing), files);
     for (const LoadedFile& file : files)
       if (is_mpi_library(file.name())) ours.give_to(file);
   });
@@ -171,10 +205,7 @@ __attribute__((constructor)) void give_entries() {
 }  // namespace
 
 void step_aside() {
-  with_entries([](const Entries& ours, const std::vector<LoadedFile>& files) {
-    for (const LoadedFile& file : files) ours.take_from(file);
-    ours.hide();
-  });
+  with_entries([](const Entries& ours, const std::vector<LoadedFile>& files) { take_out(ours, ours.names(), files); });
 }
 
 bool comes_here_first(const char* name) {
