@@ -22,8 +22,8 @@ using Address = LoadedFile::Address;
 using Symbol = LoadedFile::Symbol;
 using Names = std::set<std::string, std::less<>>;
 
-/// MPI's own functions whose addresses have been replaced. Written while this library is loaded, by one thread; never
-/// freed, since programs call MPI until their very end.
+/// What was behind this library under the names of MPI's functions whose addresses have been replaced. Written while
+/// this library is loaded, by one thread; never freed, since programs call MPI until their very end.
 std::map<std::string, void*, std::less<>>& replaced() {
   static auto& all = *new std::map<std::string, void*, std::less<>>;
   return all;
@@ -33,12 +33,17 @@ bool is_function_for_others(const Symbol& symbol) {
   return symbol.st_shndx != SHN_UNDEF && symbol.st_value != 0 && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC;
 }
 
-/// Only what the program's calls would meet here, and after that in MPI's library. A tool's wrapper between looks for
-/// MPI's function as this library does (RTLD_NEXT) and must not find ours; calls that are wrapped before they come here
-/// are not served.
-bool is_between(const char* name, Address ours, Address mpi) {
-  return reinterpret_cast<Address>(::dlsym(RTLD_DEFAULT, name)) == ours &&
-         reinterpret_cast<Address>(::dlsym(RTLD_NEXT, name)) == mpi;
+/// Whether a tool's library calls MPI by the names that MPI has for tools, and looks for no function by itself: it
+/// would find ours where it expects MPI's, and call itself for ever.
+bool calls_mpi_as_tools_do(const LoadedFile& tool) {
+  bool calls = false;
+  for (const Symbol& symbol : tool.symbols()) {
+    if (symbol.st_shndx != SHN_UNDEF) continue;
+    const std::string_view name = tool.names() + symbol.st_name;
+    if (name == "dlsym" || name == "dlvsym") return false;
+    calls = calls || name.starts_with("PMPI_") || name.starts_with("pmpi_");
+  }
+  return calls;
 }
 
 /// Changes the access to some of a file's memory, whose segment gives `access`. Systems may refuse it for instructions.
@@ -79,14 +84,14 @@ class ChangingSymbols {
 /// What this library has for others.
 class Entries {
  public:
-  explicit Entries(const LoadedFile& own) : own_(own) {
+  Entries(const LoadedFile& own, const std::vector<LoadedFile>& all) : own_(own), all_(all) {
     for (const Symbol& symbol : own.symbols())
       if (is_function_for_others(symbol))
         addresses_.emplace(own.names() + symbol.st_name, own.base() + symbol.st_value);
   }
 
   /// For who asks `file`, a library of MPI.
-  void give_to(const LoadedFile& file) const {
+  void give_to(const LoadedFile& file) {
     std::vector<const Symbol*> found;
     for (const Symbol& symbol : file.symbols()) {
       if (!is_function_for_others(symbol)) continue;
@@ -99,10 +104,9 @@ class Entries {
     const ChangingSymbols changing(file);
     if (!changing.may()) return;
     for (const Symbol* const symbol : found) {
-      const std::string_view name = file.names() + symbol->st_name;
-      // NOLINTNEXTLINE(performance-no-int-to-ptr)
-      replaced().emplace(name, reinterpret_cast<void*>(file.base() + symbol->st_value));
-      ChangingSymbols::set(symbol, addresses_.find(name)->second - file.base());
+      const char* const name = file.names() + symbol->st_name;
+      replaced().emplace(name, ::dlsym(RTLD_NEXT, name));
+      ChangingSymbols::set(symbol, addresses_.find(std::string_view(name))->second - file.base());
     }
   }
 
@@ -139,6 +143,21 @@ class Entries {
   }
 
  private:
+  /// Whether the program's calls of this name meet `ours`, and after that `mpi`, of MPI's library: calls that are
+  /// wrapped before they come here are not served. Between may be a tool that does not look for MPI's function.
+  bool is_between(const char* name, Address ours, Address mpi) {
+    if (reinterpret_cast<Address>(::dlsym(RTLD_DEFAULT, name)) != ours) return false;
+    const void* const behind = ::dlsym(RTLD_NEXT, name);
+    if (reinterpret_cast<Address>(behind) == mpi) return true;
+    Dl_info tool{};
+    if (behind == nullptr || ::dladdr(behind, &tool) == 0) return false;
+    const auto base = reinterpret_cast<Address>(tool.dli_fbase);
+    const auto [known, is_new] = calls_mpi_.emplace(base, false);
+    const auto file = std::find_if(all_.begin(), all_.end(), [&](const LoadedFile& f) { return f.base() == base; });
+    if (is_new && file != all_.end()) known->second = calls_mpi_as_tools_do(*file);
+    return known->second;
+  }
+
   void take_from(const LoadedFile& file, const LoadedFile::Relocation& relocation, const Symbol& symbol) const {
     const char* const name = file.names() + symbol.st_name;
     const auto at = addresses_.find(std::string_view(name));
@@ -153,6 +172,8 @@ class Entries {
   }
 
   const LoadedFile& own_;
+  const std::vector<LoadedFile>& all_;
+  std::map<Address, bool> calls_mpi_;  ///< of tools, by their files: see above
   std::map<std::string, Address, std::less<>> addresses_;
 };
 
@@ -172,7 +193,9 @@ void with_entries(Work&& work) {
   const auto own = std::find_if(files.begin(), files.end(), [&](const LoadedFile& file) {
     return file.base() == reinterpret_cast<Address>(here.dli_fbase);
   });
-  if (own != files.end()) work(Entries(*own), files);
+  if (own == files.end()) return;
+  Entries entries(*own, files);
+  work(entries, files);
 }
 
 /// Nobody meets these here any more.
@@ -195,7 +218,7 @@ bool is_missing(const char* name) {
 
 __attribute__((constructor)) void give_entries() {
   if (!foreign_mpi().empty()) return;  // it has functions of the same names, with other arguments
-  with_entries([](const Entries& ours, const std::vector<LoadedFile>& files) {
+  with_entries([](Entries& ours, const std::vector<LoadedFile>& files) {
     take_out(ours, ours.names(is_missing), files);
     for (const LoadedFile& file : files)
       if (is_mpi_library(file.name())) ours.give_to(file);
