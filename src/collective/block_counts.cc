@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collective/exchange.h"
+#include "collective/pool.h"
 #include "core/error.h"
 
 namespace laconic {
