@@ -16,7 +16,7 @@ NAMES = {None: "shared memory, 2 ranks", "1gbit": "4 hosts, 1 Gb/s", "2500mbit":
 # sizes that are run together, warm-up and repetitions of each series
 RUNS = [(["1KiB", "16KiB", "64KiB", "256KiB"], 12, 61), (["1MiB", "4MiB"], 8, 25), (["64MiB"], 9, 9)]
 LONG_RUNS = [(["256MiB"], 9, 3)]  # minutes for each link
-# The ways have two series each, so that one can see what a way differs from itself. There and back, each comes after each.
+# The ways have two series each, so that one can see what a way differs from itself.
 MODES = "plain,laconic,auto,plain,laconic"
 TOO_MUCH = 0.03
 
