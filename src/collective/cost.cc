@@ -125,7 +125,7 @@ CodecSpeed::Seconds CodecSpeed::at(double bits) const {
 double exchange_seconds(int ranks, const Link& link) { return std::max(1.0, log2_of_ranks(ranks)) * link.latency; }
 
 double look_seconds(const Workload& w, const CodecSpeed& codec) {
-  // Finding a range takes about half as long as encoding, whether values come from a cache or from memory.
+  // Finding a range takes a third as long as encoding where values come from a cache, three quarters from memory.
   constexpr double of_encoding = 0.5 + 1.0 / Sample::one_in;
   const double share =
       w.combining == Combining::nothing ? traffic_of(w).encode : 1;  // of the array, on the busiest rank

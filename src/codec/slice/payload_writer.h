@@ -24,7 +24,8 @@ namespace laconic::slice {
 /// A witness sees pieces of about this size: small beside a cache, large beside the cost of looking.
 inline constexpr std::size_t witness_bytes = std::size_t{32} << 10;
 
-struct Layout {
+/// Where a payload is written to.
+struct Destination {
   std::size_t count;        ///< elements
   std::size_t chunk_limit;  ///< no chunk can be larger
   MutBytes out;             ///< for the payload; more than it takes may be written to
@@ -162,8 +163,8 @@ class Waiting {
 /// One of the threads that write a payload by batches.
 class BatchWriter {
  public:
-  BatchWriter(const Layout& layout, std::size_t batch_chunks, Batches& batches)
-      : layout_(layout), batch_chunks_(batch_chunks), batches_(batches) {}
+  BatchWriter(const Destination& to, std::size_t batch_chunks, Batches& batches)
+      : to_(to), batch_chunks_(batch_chunks), batches_(batches) {}
 
   /// Works until no batch is left. Returns early where another thread has failed; an Error here stops all others.
   template <class Writer>
@@ -184,7 +185,7 @@ class BatchWriter {
 
  private:
   [[nodiscard]] std::size_t first_of(std::size_t batch) const { return batch * batch_chunks_; }
-  [[nodiscard]] std::uint8_t* out_end() const { return layout_.out.data() + layout_.out.size(); }
+  [[nodiscard]] std::uint8_t* out_end() const { return to_.out.data() + to_.out.size(); }
 
   /// To memory of its own until the batch's place is known, and from then on straight there.
   template <class Writer>
@@ -193,16 +194,16 @@ class BatchWriter {
     slot.begin(batch);
     std::optional<Sink> in_place;
     const std::size_t first = first_of(batch);
-    const std::size_t last = std::min(first + batch_chunks_, chunks_of(layout_.count));
+    const std::size_t last = std::min(first + batch_chunks_, chunks_of(to_.count));
     writer.go_to(first, last);
     for (std::size_t c = first; c < last; ++c) {
-      const auto one = [&](std::uint8_t* to, std::size_t room) { return writer.write(c, to, room); };
+      const auto one = [&](std::uint8_t* chunk, std::size_t room) { return writer.write(c, chunk, room); };
       if (!in_place && batches_.is_known(batch)) {
         std::uint8_t* const place = move(slot);
-        in_place.emplace(place + slot.bytes().size(), out_end(), layout_.chunk_limit, nullptr);
+        in_place.emplace(place + slot.bytes().size(), out_end(), to_.chunk_limit, nullptr);
       }
-      const std::size_t n = in_place ? in_place->put(c, one) : slot.put(c, layout_.chunk_limit, one);
-      store(layout_.out.data() + 2 * c, static_cast<std::uint16_t>(n / 4));
+      const std::size_t n = in_place ? in_place->put(c, one) : slot.put(c, to_.chunk_limit, one);
+      store(to_.out.data() + 2 * c, static_cast<std::uint16_t>(n / 4));
     }
     batches_.set_size(batch, slot.bytes().size() + (in_place ? in_place->size() : 0));
     if (!in_place) return waiting_.add(std::move(slot));
@@ -213,9 +214,9 @@ class BatchWriter {
   /// What has been written of a batch, to its place, which is known. Returns that.
   std::uint8_t* move(const Slot& slot) {
     const Bytes bytes = slot.bytes();
-    const std::size_t at = table_bytes(layout_.count) + batches_.begin_of(slot.batch());
-    if (at + bytes.size() > layout_.out.size()) Sink::throw_no_room(first_without_room(slot.batch(), at));
-    std::uint8_t* const to = layout_.out.data() + at;
+    const std::size_t at = table_bytes(to_.count) + batches_.begin_of(slot.batch());
+    if (at + bytes.size() > to_.out.size()) Sink::throw_no_room(first_without_room(slot.batch(), at));
+    std::uint8_t* const to = to_.out.data() + at;
     std::memcpy(to, bytes.data(), bytes.size());
     return to;
   }
@@ -224,18 +225,17 @@ class BatchWriter {
     waiting_.drop_oldest();
   }
   void show(Bytes written) const {
-    if (layout_.witness != nullptr) layout_.witness->see(written);
+    if (to_.witness != nullptr) to_.witness->see(written);
   }
   /// As one thread would say it.
   [[nodiscard]] std::size_t first_without_room(std::size_t batch, std::size_t at) const {
     std::size_t chunk = first_of(batch);
-    for (; (at += 4 * std::size_t{load<std::uint16_t>(layout_.out.data() + 2 * chunk)}) <= layout_.out.size();
-         ++chunk) {
+    for (; (at += 4 * std::size_t{load<std::uint16_t>(to_.out.data() + 2 * chunk)}) <= to_.out.size(); ++chunk) {
     }
     return chunk;
   }
 
-  const Layout& layout_;
+  const Destination& to_;
   std::size_t batch_chunks_;
   Batches& batches_;
   Waiting waiting_;
@@ -250,10 +250,10 @@ inline std::size_t batch_chunks_for(std::size_t chunks, std::size_t threads) {
 /// Returns the payload's bytes. Each thread has a writer from start(): writer.go_to(first, last), then for each of
 /// those chunks writer.write(chunk, to, capacity), which returns as kernels do; ranges come in ascending order.
 template <class Start>
-std::size_t write_payload(const Layout& layout, int threads, Start start) {
-  const MutBytes out = layout.out;
-  const std::size_t chunks = chunks_of(layout.count);
-  const std::size_t table = table_bytes(layout.count);
+std::size_t write_payload(const Destination& to, int threads, Start start) {
+  const MutBytes out = to.out;
+  const std::size_t chunks = chunks_of(to.count);
+  const std::size_t table = table_bytes(to.count);
   if (out.size() < table)
     throw Error(Code::too_small, "out: " + std::to_string(out.size()) + " bytes cannot hold the frame");
   if (chunks % 2 != 0) store(out.data() + 2 * chunks, std::uint16_t{0});
@@ -262,14 +262,15 @@ std::size_t write_payload(const Layout& layout, int threads, Start start) {
     const std::size_t each = batch_chunks_for(chunks, parts);
     Batches batches((chunks + each - 1) / each);
     parallel_ranges(parts, parts,
-                    [&](std::size_t, std::size_t, std::size_t) { BatchWriter(layout, each, batches).run(start()); });
+                    [&](std::size_t, std::size_t, std::size_t) { BatchWriter(to, each, batches).run(start()); });
     return table + batches.total();
   }
-  Sink sink(out.data() + table, out.data() + out.size(), layout.chunk_limit, layout.witness);
+  Sink sink(out.data() + table, out.data() + out.size(), to.chunk_limit, to.witness);
   auto writer = start();
   writer.go_to(0, chunks);
   for (std::size_t c = 0; c < chunks; ++c) {
-    const std::size_t n = sink.put(c, [&](std::uint8_t* to, std::size_t room) { return writer.write(c, to, room); });
+    const std::size_t n =
+        sink.put(c, [&](std::uint8_t* chunk, std::size_t room) { return writer.write(c, chunk, room); });
     store(out.data() + 2 * c, static_cast<std::uint16_t>(n / 4));
   }
   return table + sink.size();

@@ -231,14 +231,14 @@ Payload check_table(Bytes payload, std::size_t count) {
 }
 
 std::size_t encode(const Params& p, const void* x, std::size_t count, MutBytes out, int threads, Witness* witness) {
-  const Layout layout{count, chunk_capacity(p.shape.element_bytes), out, witness};
-  return write_payload(layout, threads, [&] { return ChunkEncoder(p, x, count); });
+  const Destination to{count, chunk_capacity(p.shape.element_bytes), out, witness};
+  return write_payload(to, threads, [&] { return ChunkEncoder(p, x, count); });
 }
 
 std::size_t sum(const Params& p, const Local& local, std::span<const Operand> operands, MutBytes out, int threads,
                 Witness* witness) {
-  const Layout layout{operands[0].payload.count, largest_chunk, out, witness};
-  return write_payload(layout, threads, [&] { return ChunkAdder(p, local, operands); });
+  const Destination to{operands[0].payload.count, largest_chunk, out, witness};
+  return write_payload(to, threads, [&] { return ChunkAdder(p, local, operands); });
 }
 
 void decode(const Params& params, const Payload& in, std::size_t first, std::size_t n, void* y, int threads,
