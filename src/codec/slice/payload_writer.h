@@ -132,7 +132,7 @@ class Slot {
 class Waiting {
  public:
   [[nodiscard]] bool empty() const { return slots_.empty(); }
-  [[nodiscard]] bool full() const { return slots_.size() >= 2 && bytes_ >= most_bytes; }
+  [[nodiscard]] bool full() const { return slots_.size() >= 2 && (bytes_ >= most_bytes || slots_.size() >= most); }
   Slot& oldest() { return slots_.front(); }
   void add(Slot slot) {
     bytes_ += slot.bytes().size();
@@ -155,6 +155,7 @@ class Waiting {
  private:
   /// A core's own cache should hold them. Few chunks that take long may be worth many that do not.
   static constexpr std::size_t most_bytes = std::size_t{512} << 10;
+  static constexpr std::size_t most = 16;  // each has room for the largest chunk
   std::deque<Slot> slots_;
   std::vector<Slot> free_;
   std::size_t bytes_ = 0;
