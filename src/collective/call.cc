@@ -15,10 +15,6 @@
 namespace laconic {
 namespace {
 
-// A block travels in about this many segments: enough to keep the wire busy from early on and to have little left to
-// decode at the end. Within the limits of Memory::segment_bytes().
-constexpr std::size_t segments_per_block = 16;
-
 // The published designs work in pieces of 20 KiB; what a message costs asks for more.
 constexpr std::size_t stepwise_segment_bytes = std::size_t{128} << 10;
 
@@ -307,10 +303,9 @@ void Call::note(const Budget& budget) {
 
 std::size_t Call::segment_values(const Agreement& agreed, DType dtype, const std::vector<std::size_t>& blocks) const {
   const std::size_t largest = *std::max_element(blocks.begin(), blocks.end()) * size_of(dtype);
-  const auto [least, most] = agreed.segment_bytes;  // ranks must cut alike
-  std::size_t bytes = std::clamp(largest / segments_per_block, least, most);
+  std::size_t bytes = agreed.segment_bytes.of_block(largest);  // ranks must cut alike
   if (framework() == Framework::stepwise && proposal_.op != Op::none) bytes = stepwise_segment_bytes;
-  if (framework() == Framework::point_to_point) bytes = std::max(largest, least);
+  if (framework() == Framework::point_to_point) bytes = std::max(largest, agreed.segment_bytes.least);
   const std::size_t wish = agreed.segment_values != 0 ? agreed.segment_values : bytes / size_of(dtype);
   return whole_chunks(wish);
 }

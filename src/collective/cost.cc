@@ -6,8 +6,10 @@
 #include <cmath>
 #include <numbers>
 
+#include "collective/memory.h"
 #include "collective/sample.h"
 #include "core/common_log2.h"
+#include "core/share.h"
 
 namespace laconic {
 namespace {
@@ -88,6 +90,12 @@ double bits_of_partial_sums(int ranks) {
 // must be encoded before anything travels, the last one decoded after everything has.
 constexpr double unhidden = 1.0 / 8;
 
+/// How many threads of a rank share a segment.
+double threads_of(const Workload& w) {
+  const std::size_t block = w.bytes / static_cast<std::size_t>(w.ranks);
+  return static_cast<double>(threads_worth(Memory::SegmentBytes{}.of_block(block), w.threads));
+}
+
 /// Of the exchange itself.
 double seconds_of(const Traffic& t, const Workload& w, const Costs& costs, double fraction) {
   const auto bytes = static_cast<double>(w.bytes);
@@ -95,7 +103,8 @@ double seconds_of(const Traffic& t, const Workload& w, const Costs& costs, doubl
   const double wire = t.wire * bytes * fraction / costs.link.bytes_per_second;
   const CodecSpeed::Seconds c = costs.codec.at(8 * element_bytes * fraction);
   const double add = w.combining == Combining::extremes ? c.encode + c.decode : c.add;
-  const double codec = bytes / element_bytes * (t.encode * c.encode + t.add * add + t.decode * c.decode) / w.threads;
+  const double codec =
+      bytes / element_bytes * (t.encode * c.encode + t.add * add + t.decode * c.decode) / threads_of(w);
   return t.steps * costs.link.latency + std::max(wire, codec) + unhidden * std::min(wire, codec);
 }
 

@@ -2,6 +2,7 @@
 // they read from an array or write to it goes through this, so that arrays in GPU memory take the same collectives.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -68,6 +69,10 @@ class Memory {
   struct SegmentBytes {
     std::size_t least = std::size_t{128} << 10;
     std::size_t most = std::size_t{1} << 20;
+
+    /// A block travels in about 16 of them: enough to keep the wire busy from early on and to have little left to
+    /// decode at the end.
+    [[nodiscard]] std::size_t of_block(std::size_t bytes) const { return std::clamp(bytes / 16, least, most); }
   };
   [[nodiscard]] virtual SegmentBytes segment_bytes() const { return {}; }
 };

@@ -1,8 +1,8 @@
 // Nothing of a shared library that this file is linked into is destroyed when the program exits. Programs end MPI, and
 // make calls, in exit handlers and in destructors of static objects of their own, which often run after those of a
 // library whose objects are made when they are first needed. Here ends what compilers call to have an object destroyed
-// (Itanium C++ ABI, 3.3.6); hidden, so that it is that library's calls alone. Part of no static library: programs that
-// link those keep their destructors.
+// (Itanium C++ ABI, 3.3.6); hidden, so that it is that library's calls alone. (Nor can such a library be unloaded: -z
+// nodelete.) Part of no static library: programs that link those keep their destructors.
 #include <sys/syscall.h>
 #include <unistd.h>
 

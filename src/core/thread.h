@@ -21,6 +21,7 @@ class Thread {
   void start(std::function<void()> run);
   void join();
   [[nodiscard]] bool joinable() const { return joinable_; }
+  [[nodiscard]] std::thread::native_handle_type native_handle() const { return handle_; }
 
  private:
   std::thread::native_handle_type handle_{};

@@ -54,10 +54,11 @@ class Summing final : public Witness {
   /// Has several threads look at all that lies behind the header, where it is much.
   void see_all(Bytes frame, int threads) {
     const Bytes payload = frame.subspan(header_bytes);
-    if (threads <= 1 || payload.size() < bytes_worth_threads) return;
-    parallel_ranges(
-        payload.size(), static_cast<std::size_t>(threads),
-        [&](std::size_t, std::size_t first, std::size_t last) { see(payload.subspan(first, last - first)); });
+    const std::size_t parts = threads_worth(payload.size(), threads);
+    if (parts == 1) return;
+    parallel_ranges(payload.size(), parts, [&](std::size_t, std::size_t first, std::size_t last) {
+      see(payload.subspan(first, last - first));
+    });
   }
 
  private:

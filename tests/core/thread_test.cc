@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include <atomic>
 #include <csignal>
+#include <thread>
 
-#include "core/parallel.h"
+#include "core/share.h"
 #include "core/worker.h"
 
 namespace laconic {
@@ -28,8 +30,10 @@ TEST(Thread, LeavesSignalsToTheProgramsThreads) {
   }
   EXPECT_TRUE(one);
   EXPECT_FALSE(fault) << "a program's handler for pages that it watches is not asked";
-  parallel_ranges(2, 2, [&](std::size_t which, std::size_t, std::size_t) {
-    if (which == 1) part = is_blocked(SIGUSR1);
+  std::atomic<int> inside = 0;
+  share_work(2, [&, caller = pthread_self()] {
+    for (++inside; inside < 2;) std::this_thread::yield();
+    if (pthread_equal(caller, pthread_self()) == 0) part = is_blocked(SIGUSR1);
   });
   EXPECT_TRUE(part);
   EXPECT_FALSE(is_blocked(SIGUSR1)) << "the caller's own are as they were";

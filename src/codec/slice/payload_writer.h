@@ -17,7 +17,7 @@
 #include "codec/slice/slice.h"
 #include "codec/witness.h"
 #include "core/error.h"
-#include "core/parallel.h"
+#include "core/share.h"
 
 namespace laconic::slice {
 
@@ -251,19 +251,17 @@ inline std::size_t batch_chunks_for(std::size_t chunks, std::size_t threads) {
 /// Returns the payload's bytes. Each thread has a writer from start(): writer.go_to(first, last), then for each of
 /// those chunks writer.write(chunk, to, capacity), which returns as kernels do; ranges come in ascending order.
 template <class Start>
-std::size_t write_payload(const Destination& to, int threads, Start start) {
+std::size_t write_payload(const Destination& to, std::size_t threads, Start start) {
   const MutBytes out = to.out;
   const std::size_t chunks = chunks_of(to.count);
   const std::size_t table = table_bytes(to.count);
   if (out.size() < table)
     throw Error(Code::too_small, "out: " + std::to_string(out.size()) + " bytes cannot hold the frame");
   if (chunks % 2 != 0) store(out.data() + 2 * chunks, std::uint16_t{0});
-  const std::size_t parts = std::clamp<std::size_t>(chunks, 1, static_cast<std::size_t>(std::max(threads, 1)));
-  if (parts > 1) {
-    const std::size_t each = batch_chunks_for(chunks, parts);
+  if (threads > 1) {
+    const std::size_t each = batch_chunks_for(chunks, threads);
     Batches batches((chunks + each - 1) / each);
-    parallel_ranges(parts, parts,
-                    [&](std::size_t, std::size_t, std::size_t) { BatchWriter(to, each, batches).run(start()); });
+    share_work(threads, [&] { BatchWriter(to, each, batches).run(start()); });
     return table + batches.total();
   }
   Sink sink(out.data() + table, out.data() + out.size(), to.chunk_limit, to.witness);

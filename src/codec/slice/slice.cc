@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -15,7 +16,7 @@
 #include "codec/slice/payload_writer.h"
 #include "core/cache.h"
 #include "core/error.h"
-#include "core/parallel.h"
+#include "core/share.h"
 
 namespace laconic::slice {
 namespace {
@@ -105,8 +106,12 @@ class Cursor {
   std::vector<std::uint8_t> tail_;
 };
 
+std::size_t bytes_of(const Params& p, std::size_t values) {
+  return values * static_cast<std::size_t>(p.shape.element_bytes);
+}
+
 const std::uint8_t* element_at(const Params& p, const void* x, std::size_t chunk) {
-  return static_cast<const std::uint8_t*>(x) + chunk * chunk_values * static_cast<std::size_t>(p.shape.element_bytes);
+  return static_cast<const std::uint8_t*>(x) + bytes_of(p, chunk * chunk_values);
 }
 
 /// What a frame of usual sums has for each chunk: planes of full width, and a two-term expansion for every value.
@@ -232,30 +237,35 @@ Payload check_table(Bytes payload, std::size_t count) {
 
 std::size_t encode(const Params& p, const void* x, std::size_t count, MutBytes out, int threads, Witness* witness) {
   const Destination to{count, chunk_capacity(p.shape.element_bytes), out, witness};
-  return write_payload(to, threads, [&] { return ChunkEncoder(p, x, count); });
+  return write_payload(to, threads_worth(bytes_of(p, count), threads), [&] { return ChunkEncoder(p, x, count); });
 }
 
 std::size_t sum(const Params& p, const Local& local, std::span<const Operand> operands, MutBytes out, int threads,
                 Witness* witness) {
-  const Destination to{operands[0].payload.count, largest_chunk, out, witness};
-  return write_payload(to, threads, [&] { return ChunkAdder(p, local, operands); });
+  const std::size_t count = operands[0].payload.count;
+  const Destination to{count, largest_chunk, out, witness};
+  return write_payload(to, threads_worth(bytes_of(p, count), threads), [&] { return ChunkAdder(p, local, operands); });
 }
 
 void decode(const Params& params, const Payload& in, std::size_t first, std::size_t n, void* y, int threads,
             std::size_t whole_bytes) {
   const Kernels& k = kernels();
-  const auto element_bytes = static_cast<std::size_t>(params.shape.element_bytes);
+  const std::size_t chunk_bytes = bytes_of(params, chunk_values);
   Params p = params;
-  p.stream = leaves_caches(std::max(n * chunk_values * element_bytes, whole_bytes));
-  const std::size_t parts =
-      std::clamp<std::size_t>(static_cast<std::size_t>(std::max(threads, 1)), 1, std::max<std::size_t>(n, 1));
-  parallel_ranges(n, parts, [&](std::size_t, std::size_t begin, std::size_t end) {
+  p.stream = leaves_caches(std::max(n * chunk_bytes, whole_bytes));
+  const std::size_t workers = threads_worth(n * chunk_bytes, threads);
+  const std::size_t each = workers == 1 ? n : batch_chunks_for(n, workers);
+  std::atomic<std::size_t> taken = 0;
+  share_work(workers, [&] {
     Cursor cursor(in);
-    cursor.go_to(first + begin, first + end);
-    for (std::size_t c = begin; c < end; ++c) {
-      auto* to = const_cast<std::uint8_t*>(element_at(p, y, c));
-      if (c + 1 < end) find_pages(element_at(p, y, c + 1), chunk_values * element_bytes);
-      if (!k.decode(p, cursor.next(), values_in(in.count, first + c), to)) throw_corrupt(first + c);
+    for (std::size_t begin; (begin = taken.fetch_add(each)) < n;) {
+      const std::size_t end = std::min(begin + each, n);
+      cursor.go_to(first + begin, first + end);
+      for (std::size_t c = begin; c < end; ++c) {
+        auto* to = const_cast<std::uint8_t*>(element_at(p, y, c));
+        if (c + 1 < end) find_pages(element_at(p, y, c + 1), chunk_bytes);
+        if (!k.decode(p, cursor.next(), values_in(in.count, first + c), to)) throw_corrupt(first + c);
+      }
     }
     if (p.stream) finish_stores();
   });
