@@ -31,10 +31,10 @@ Array array_from(Data* data, std::size_t count, laconic_dtype dtype) {
 }
 
 /// Throws Error(unsupported) for a bound or dtype that the codec has no use for.
-Grid grid_of(const Codec& codec, ConstArray x, const Bound& bound) {
+Grid grid_of(const Codec& codec, ConstArray x, const Bound& bound, int threads) {
   require_dtype(codec, x.dtype);
   const bool needs_range = is_float(x.dtype) && bound.kind != BoundKind::lossless && bound.kind != BoundKind::ratio;
-  return grid_for(codec, x.dtype, bound, needs_range ? scan(x) : Range{});
+  return grid_for(codec, x.dtype, bound, needs_range ? scan(x, threads) : Range{});
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ int laconic_compress(const void* data, size_t count, laconic_dtype dtype, void* 
     const lac::Options o = lac::api::options_from(options, lac::api::options_from_environment());
     lac::require_threads(o.threads);
     const lac::Codec& codec = *lac::find_codec(o.codec);
-    *written = lac::frame::encode(codec, x, lac::api::grid_of(codec, x, o.bound),
+    *written = lac::frame::encode(codec, x, lac::api::grid_of(codec, x, o.bound, o.threads),
                                   {static_cast<std::uint8_t*>(stream), capacity}, o.threads);
   });
 }

@@ -215,8 +215,8 @@ void Call::scan_operand(std::span<const ConstArray> parts) {
   if (options_.bound.kind == BoundKind::lossless || !is_float(proposal_.dtype)) return;
   check([&] {
     const Timed clock(report_.stats.compute_seconds);
-    proposal_.range =
-        moves_on_grid() ? moving_range(comm_.memory(), parts, options_.bound) : whole_range(comm_.memory(), parts);
+    proposal_.range = moves_on_grid() ? moving_range(comm_.memory(), parts, options_.bound, options_.threads)
+                                      : whole_range(comm_.memory(), parts, options_.threads);
   });
 }
 

@@ -139,7 +139,7 @@ double look_seconds(const Workload& w, const CodecSpeed& codec) {
   const double share =
       w.combining == Combining::nothing ? traffic_of(w).encode : 1;  // of the array, on the busiest rank
   return of_encoding * share * static_cast<double>(w.bytes) / static_cast<double>(w.element_bytes) *
-         codec.smooth.encode;
+         codec.smooth.encode / static_cast<double>(threads_worth(w.bytes, w.threads));
 }
 
 double plain_seconds(const Workload& w, const Link& link) {

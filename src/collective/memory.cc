@@ -36,7 +36,7 @@ class HostMemory final : public Memory {
     }
   }
 
-  Range scan(ConstArray x) override { return laconic::scan(x); }
+  Range scan(ConstArray x, int threads) override { return laconic::scan(x, threads); }
   Outliers count_outliers(ConstArray x, double limit, double fill) override {
     return laconic::count_outliers(x, limit, fill);
   }

@@ -49,7 +49,7 @@ class Memory {
   virtual void fetch_sample(ConstArray x, void* to) = 0;
 
   /// What core/range.h, outliers.h and operate.h say of arrays on the host.
-  virtual Range scan(ConstArray x) = 0;
+  virtual Range scan(ConstArray x, int threads) = 0;
   virtual Outliers count_outliers(ConstArray x, double limit, double fill) = 0;
   virtual void divide(MutArray x, int by) = 0;
 

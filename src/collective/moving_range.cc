@@ -35,9 +35,9 @@ double largest_on_host(ConstArray x, double reach) {
 }
 
 /// The largest magnitude of what can be on a grid, in memory where `scan` and `count` look.
-double largest_within(Memory& memory, ConstArray x, double reach) {
+double largest_within(Memory& memory, ConstArray x, double reach, int threads = 1) {
   if (x.count == 0) return 0;
-  const Range range = memory.scan(x);
+  const Range range = memory.scan(x, threads);
   if (range.max_abs() <= reach) return range.max_abs();
   if (!memory.on_host()) return memory.count_outliers(x, reach, range.max_abs()).within;
   return x.dtype == DType::f64 ? largest_on_host<double>(x, reach) : largest_on_host<float>(x, reach);
@@ -62,7 +62,7 @@ bool is_usual(Memory& memory, std::span<const ConstArray> parts, double usual, d
   });
 }
 
-Range absolute_range(Memory& memory, std::span<const ConstArray> parts, double bound) {
+Range absolute_range(Memory& memory, std::span<const ConstArray> parts, double bound, int threads) {
   std::uint64_t count = 0, longest = 0;
   for (const ConstArray& x : parts) {
     count += x.count;
@@ -77,7 +77,7 @@ Range absolute_range(Memory& memory, std::span<const ConstArray> parts, double b
   // usual range.
   if (may_be_usual && memory.on_host() && is_usual(memory, parts, usual, reach)) return {-usual, usual, count, 0};
   double largest = 0;
-  for (const ConstArray& x : parts) largest = std::max(largest, largest_within(memory, x, reach));
+  for (const ConstArray& x : parts) largest = std::max(largest, largest_within(memory, x, reach, threads));
   if (may_be_usual && headroom * largest <= usual) largest = usual;
   return {-largest, largest, count, 0};
 }
@@ -159,45 +159,45 @@ constexpr std::uint64_t shortest_sampled = std::uint64_t{4} << 20;
 constexpr std::uint64_t most_sampled = std::uint64_t{4} << 20;
 constexpr std::uint64_t most_lines = std::uint64_t{1} << 14;
 
-Range relative_range(Memory& memory, std::span<const ConstArray> parts, const Bound& bound) {
+Range relative_range(Memory& memory, std::span<const ConstArray> parts, const Bound& bound, int threads) {
   std::uint64_t bytes = 0;
   for (const ConstArray& x : parts) bytes += x.bytes();
-  if (!memory.on_host() || bytes < shortest_sampled) return whole_range(memory, parts);
+  if (!memory.on_host() || bytes < shortest_sampled) return whole_range(memory, parts, threads);
   const auto one_in = static_cast<std::size_t>(std::max<std::uint64_t>(16, bytes / most_sampled));
   Pieces sample(1024, one_in);
   std::uint64_t in_short_ones = 0;
   for (const ConstArray& x : parts)
     if (sample.is_short(x)) in_short_ones += x.bytes();
-  if (in_short_ones > bytes / 16) return whole_range(memory, parts);  // one pass in place of several
+  if (in_short_ones > bytes / 16) return whole_range(memory, parts, threads);  // one pass in place of several
   // A line of every 8 KiB tells most of those that a sample would not do for, and misses no peak of twice that length.
   // (Finding the page of each costs a tenth of a microsecond: of very long arrays there are fewer.)
   Pieces glance(64, static_cast<std::size_t>(std::max<std::uint64_t>(128, bytes / most_lines / 64)));
   for (const ConstArray& x : parts) glance.see(x);
-  if (glance.shares().least < 0.6) return whole_range(memory, parts);
+  if (glance.shares().least < 0.6) return whole_range(memory, parts, threads);
   for (const ConstArray& x : parts) sample.see(x);
   const Range range = merge(glance.all(), sample.all());
   const Pieces::Shares shares = sample.shares();
-  if (shares.least < 0.8 || sample.all().width() < 0.9 * range.width()) return whole_range(memory, parts);
+  if (shares.least < 0.8 || sample.all().width() < 0.9 * range.width()) return whole_range(memory, parts, threads);
   // Four times as many values widen a quarter's range to the sample's, and if they go on like that, the sample's to all
   // values' in so many steps. A quarter of a bit costs less time than the pass does from some 600 Mb/s on. (No link is
   // asked: the same data give the same result.)
   const double bits = -std::log2(shares.mean) * std::log2(static_cast<double>(one_in)) / 2;
   const bool room_beyond = has_usual_reach(parts.front().dtype, bound.absolute_for(range.width()), range);
-  return bits <= 0.25 && room_beyond ? range : whole_range(memory, parts);
+  return bits <= 0.25 && room_beyond ? range : whole_range(memory, parts, threads);
 }
 
 }  // namespace
 
-Range whole_range(Memory& memory, std::span<const ConstArray> parts) {
+Range whole_range(Memory& memory, std::span<const ConstArray> parts, int threads) {
   Range range;
   for (const ConstArray& part : parts)
-    if (part.count != 0) range = merge(range, memory.scan(part));
+    if (part.count != 0) range = merge(range, memory.scan(part, threads));
   return range;
 }
 
-Range moving_range(Memory& memory, std::span<const ConstArray> parts, const Bound& bound) {
-  if (bound.kind == BoundKind::absolute) return absolute_range(memory, parts, bound.value);
-  return relative_range(memory, parts, bound);
+Range moving_range(Memory& memory, std::span<const ConstArray> parts, const Bound& bound, int threads) {
+  if (bound.kind == BoundKind::absolute) return absolute_range(memory, parts, bound.value, threads);
+  return relative_range(memory, parts, bound, threads);
 }
 
 }  // namespace laconic

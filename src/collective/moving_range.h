@@ -21,9 +21,9 @@ namespace laconic {
 /// the range of all values. Theirs is never smaller, so what the bound comes to is never too large.
 ///
 /// Source: ours.
-Range moving_range(Memory& memory, std::span<const ConstArray> parts, const Bound& bound);
+Range moving_range(Memory& memory, std::span<const ConstArray> parts, const Bound& bound, int threads = 1);
 
 /// The range of all values.
-Range whole_range(Memory& memory, std::span<const ConstArray> parts);
+Range whole_range(Memory& memory, std::span<const ConstArray> parts, int threads = 1);
 
 }  // namespace laconic

@@ -5,13 +5,17 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <mutex>
 
 #include "core/error.h"
 #include "core/half.h"
 #include "core/range_scalar.h"
+#include "core/share.h"
+#include "core/spin_lock.h"
 
 // Highway includes this file once more for every SIMD target that the compiler offers.
 #undef HWY_TARGET_INCLUDE
@@ -193,9 +197,7 @@ Range scan_floats(ConstArray x, Kernel kernel, T infinity, ValueOf value_of) {
   return range_of(found, x.count, [&](T v, double) { return static_cast<double>(value_of(order_mapped(v))); });
 }
 
-}  // namespace
-
-Range scan(ConstArray x) {
+Range scan_alone(ConstArray x) {
   if (x.count == 0) return {};
   switch (x.dtype) {
     case DType::f32:
@@ -221,6 +223,26 @@ Range scan(ConstArray x) {
   }
   throw Error(Code::invalid_argument,
               "scan: " + std::to_string(static_cast<int>(x.dtype)) + " is no dtype; want one of core/dtype.h");
+}
+
+}  // namespace
+
+Range scan(ConstArray x, int threads) {
+  const std::size_t parts = is_valid(x.dtype) ? threads_worth(x.bytes(), threads) : 1;
+  if (parts == 1) return scan_alone(x);
+  const std::size_t values = bytes_worth_a_thread / size_of(x.dtype);
+  Range all;
+  std::atomic<std::size_t> taken = 0;
+  SpinLock lock;
+  share_work(parts, [&] {
+    Range mine;
+    for (std::size_t first; (first = taken.fetch_add(values)) < x.count;)
+      mine = merge(mine, scan_alone({static_cast<const std::uint8_t*>(x.data) + first * size_of(x.dtype),
+                                     std::min(values, x.count - first), x.dtype}));
+    const std::lock_guard guard(lock);
+    all = merge(all, mine);
+  });
+  return all;
 }
 
 Range merge(const Range& a, const Range& b) {

@@ -22,8 +22,9 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
-/// Runs at memory speed (SIMD chosen at run time). Integers are reported as doubles, rounded outward.
-Range scan(ConstArray x);
+/// Runs at memory speed (SIMD chosen at run time), on up to so many threads. Integers are reported as doubles, rounded
+/// outward.
+Range scan(ConstArray x, int threads = 1);
 Range merge(const Range& a, const Range& b);
 
 }  // namespace laconic

@@ -25,7 +25,6 @@ namespace {
 constexpr std::chrono::microseconds until_others_end{100};  // who shares work ends at about the same time
 constexpr std::chrono::microseconds until_next_work{30};    // the next segment
 
-
 /// Processors that a thread may run on.
 class Affinity {
  public:
@@ -109,7 +108,8 @@ class Helper {
   }
   void live() {
     for (State is = State::idle; is != State::ending;) {
-      await([&] { return (is = state_.load(std::memory_order_acquire)) == State::offered || is == State::ending; }, until_next_work);
+      await([&] { return (is = state_.load(std::memory_order_acquire)) == State::offered || is == State::ending; },
+            until_next_work);
       if (is != State::offered || !state_.compare_exchange_strong(is, State::working)) continue;
       failure_->run(work_);
       set(State::done);

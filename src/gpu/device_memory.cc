@@ -123,7 +123,7 @@ void DeviceMemory::fetch(const void* from, std::size_t bytes, void* to) {
   std::memcpy(to, here, bytes);
 }
 
-Range DeviceMemory::scan(ConstArray x) {
+Range DeviceMemory::scan(ConstArray x, int /*threads*/) {
   auto* const there = reinterpret_cast<Range*>(buffers_.elements.at_least(sizeof(Range)));
   gpu::scan(x, there, stream());
   Range found;

@@ -41,7 +41,7 @@ class Ordinary : public Memory {
   Room message_room(std::size_t bytes) override { return host_memory().message_room(bytes); }
   void copy(void* to, const void* from, std::size_t bytes) override { host_memory().copy(to, from, bytes); }
   void fetch_sample(ConstArray x, void* to) override { host_memory().fetch_sample(x, to); }
-  Range scan(ConstArray x) override { return host_memory().scan(x); }
+  Range scan(ConstArray x, int threads) override { return host_memory().scan(x, threads); }
   Outliers count_outliers(ConstArray x, double limit, double fill) override {
     return host_memory().count_outliers(x, limit, fill);
   }

@@ -201,6 +201,22 @@ TEST(Range, MergeEqualsTheWhole) {
   }
 }
 
+TEST(Range, IsTheSameOfSeveralThreads) {
+  const auto bytes = random_bytes(3'000'000, 4);
+  for (const DType t : all_dtypes)
+    for (const std::size_t start : {0, 1}) {
+      const ConstArray x{bytes.data() + start, (bytes.size() - start) / size_of(t) - 3, t};
+      const Range one = scan(x);
+      for (const int threads : {2, 3, 64}) EXPECT_EQ(scan(x, threads), one) << name_of(t) << ' ' << threads;
+    }
+  std::vector<float> calm(1'000'000, 1.0F);
+  for (const std::size_t at : {std::size_t{0}, std::size_t{65535}, std::size_t{65536}, calm.size() - 1}) {
+    calm[at] = -5;
+    EXPECT_EQ(scan({calm.data(), calm.size(), DType::f32}, 3).min, -5) << at;
+    calm[at] = 1;
+  }
+}
+
 TEST(Range, MergeWithNothingFinite) {
   const Range some{2, 3, 10, 1};
   const Range none{0, 0, 5, 5};
