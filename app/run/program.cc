@@ -1,6 +1,7 @@
 #include "run/program.h"
 
 #include <fmt/core.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -100,9 +101,10 @@ bool runs_with_other_rights(const std::string& path) {
   struct statvfs system{};
   if (::stat(path.c_str(), &file) != 0 || ::statvfs(path.c_str(), &system) != 0) return false;
   if ((system.f_flag & ST_NOSUID) != 0) return false;
+  const bool capable = ::getuid() != 0 && ::getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
+  if (::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) return capable;  // the kernel ignores the others then
   const bool user = (file.st_mode & S_ISUID) != 0 && file.st_uid != ::getuid();
   const bool group = (file.st_mode & S_ISGID) != 0 && (file.st_mode & S_IXGRP) != 0 && file.st_gid != ::getgid();
-  const bool capable = ::getuid() != 0 && ::getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
   return user || group || capable;
 }
 

@@ -3,9 +3,10 @@ ignores LD_PRELOAD.
 
     rights_test.py LACONIC PROGRAM
 
-Exit status 77: nobody but root can make such programs.
+Exit status 77: nobody but root can make such programs, or another user cannot get at them here.
 """
 
+import ctypes
 import os
 import shutil
 import stat
@@ -15,6 +16,7 @@ import sys
 import tempfile
 
 NOBODY = 65534
+PR_SET_NO_NEW_PRIVS = 38
 # A file's capabilities as the kernel keeps them (revision 2, effective): those that it permits, here CAP_NET_BIND_SERVICE.
 CAPABILITIES = struct.pack("<5I", 0x02000001, 1 << 10, 0, 0, 0)
 
@@ -39,14 +41,36 @@ def make(source, path, owner, group, mode, capable):
         os.setxattr(path, "security.capability", CAPABILITIES)
 
 
-def call(command, user, **environment):
+def call(command, user, bare=False, **environment):
+    """bare: the kernel gives no program other rights from here on, as in some containers."""
+    def prepare():
+        if bare:
+            ctypes.CDLL(None).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+
     return subprocess.run(command, capture_output=True, text=True, check=False, user=user, group=user, extra_groups=[],
-                          env={**os.environ, **environment})
+                          env={**os.environ, **environment}, preexec_fn=prepare)
 
 
-def is_preloaded(path, user):
+def can_be_called(path, user):
+    try:
+        return call([path, "--version"], user).returncode == 0
+    except PermissionError:  # of a folder above it, or this root cannot become another user
+        return False
+
+
+def is_preloaded(path, user, bare):
     """The loader complains of what is not there, unless it does not look."""
-    return "cannot be preloaded" in call([path], user, LD_PRELOAD="/nowhere/library.so").stderr
+    return "cannot be preloaded" in call([path], user, bare, LD_PRELOAD="/nowhere/library.so").stderr
+
+
+def is_right(laconic, ordinary, program, kind, caller, bare):
+    """Whether laconic run refuses `program` just where the loader does not look, as `ordinary` tells."""
+    run = call([laconic, "run", "--dry-run", "--", program], caller, bare)
+    refused = run.returncode == 2 and "runs with other rights than its caller's" in run.stderr
+    right = run.returncode == (2 if refused else 0) and refused != is_preloaded(ordinary, caller, bare)
+    print(f"{kind}{' where there are none to be had' if bare else ''}: {'refused' if refused else 'not refused'}"
+          + ("" if right else f", against the loader: {run.returncode} {run.stderr}"))
+    return right
 
 
 def main():
@@ -57,7 +81,7 @@ def main():
     wrong = 0
     with tempfile.TemporaryDirectory(dir=".") as folder:
         os.chmod(folder, 0o755)
-        if call([laconic, "--version"], NOBODY).returncode != 0:
+        if not can_be_called(laconic, NOBODY):
             print(f"left out: another user cannot execute {laconic}")
             return 77
         for number, (kind, owner, group, mode, capable, caller) in enumerate(KINDS):
@@ -68,13 +92,7 @@ def main():
             except OSError as error:
                 print(f"{kind}: left out: this root, or this file system, cannot make such a program: {error}")
                 continue
-            run = call([laconic, "run", "--dry-run", "--", mpi], caller)
-            refused = run.returncode == 2 and "runs with other rights than its caller's" in run.stderr
-            if run.returncode == (2 if refused else 0) and refused != is_preloaded(ordinary, caller):
-                print(f"{kind}: {'refused' if refused else 'run'}")
-                continue
-            print(f"{kind}: {'refused' if refused else 'not refused'}, against the loader: {run.returncode} {run.stderr}")
-            wrong += 1
+            wrong += sum(not is_right(laconic, ordinary, mpi, kind, caller, bare) for bare in (False, True))
     return 1 if wrong else 0
 
 
