@@ -16,8 +16,11 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LACONIC_OWN_STACKS 0
 #elif defined(__has_feature)
-#define LACONIC_OWN_STACKS !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
-#else
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define LACONIC_OWN_STACKS 0
+#endif
+#endif
+#ifndef LACONIC_OWN_STACKS
 #define LACONIC_OWN_STACKS 1
 #endif
 
