@@ -33,6 +33,19 @@ bool is_function_for_others(const Symbol& symbol) {
   return symbol.st_shndx != SHN_UNDEF && symbol.st_value != 0 && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC;
 }
 
+/// MPI has each function by one of these, too, for tools that wrap the other.
+bool is_name_for_tools(std::string_view name) { return name.starts_with("PMPI_") || name.starts_with("pmpi_"); }
+
+/// Whether a file has functions of MPI's own. A tool that only wraps them may be called as MPI's libraries are: mpiP's
+/// is libmpiP.so.
+bool has_mpis_own(const LoadedFile& file) {
+  if (!is_mpi_library(file.name())) return false;
+  const auto symbols = file.symbols();
+  return std::any_of(symbols.begin(), symbols.end(), [&](const Symbol& symbol) {
+    return is_function_for_others(symbol) && is_name_for_tools(file.names() + symbol.st_name);
+  });
+}
+
 /// Whether a tool's library calls MPI by the names that MPI has for tools, and looks for no function by itself: it
 /// would find ours where it expects MPI's, and call itself for ever.
 bool calls_mpi_as_tools_do(const LoadedFile& tool) {
@@ -41,7 +54,7 @@ bool calls_mpi_as_tools_do(const LoadedFile& tool) {
     if (symbol.st_shndx != SHN_UNDEF) continue;
     const std::string_view name = tool.names() + symbol.st_name;
     if (name == "dlsym" || name == "dlvsym") return false;
-    calls = calls || name.starts_with("PMPI_") || name.starts_with("pmpi_");
+    calls = calls || is_name_for_tools(name);
   }
   return calls;
 }
@@ -221,7 +234,7 @@ __attribute__((constructor)) void give_entries() {
   with_entries([](Entries& ours, const std::vector<LoadedFile>& files) {
     take_out(ours, ours.names(is_missing), files);
     for (const LoadedFile& file : files)
-      if (is_mpi_library(file.name())) ours.give_to(file);
+      if (has_mpis_own(file)) ours.give_to(file);
   });
 }
 
