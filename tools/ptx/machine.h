@@ -149,6 +149,15 @@ inline u32 prmt(u32 a, u32 b, u32 selectors) {
   return r;
 }
 
+/// table: bit 4 a + 2 b + c is what bits a, b and c give.
+inline u32 lop3(u32 a, u32 b, u32 c, u32 table) {
+  u32 r = 0;
+  for (int i = 0; i < 8; i++) {
+    if ((table >> i & 1) != 0) r |= (i & 4 ? a : ~a) & (i & 2 ? b : ~b) & (i & 1 ? c : ~c);
+  }
+  return r;
+}
+
 /// shf.r.clamp
 inline u32 shf_r(u32 low, u32 high, u32 by) {
   return static_cast<u32>((static_cast<u64>(high) << 32 | low) >> (by < 32 ? by : 32));
@@ -204,6 +213,9 @@ inline void fiber(int i) {
   swapcontext(&lanes[i].context, &scheduler);
 }
 
+/// Who wants to know that all lanes of a warp have met, or ended.
+inline void (*warp_met)(Lane* first) = [](Lane*) {};
+
 /// Lets the lanes of every warp go on that all wait at one statement; says whether there was any.
 inline bool release_warps() {
   bool any = false;
@@ -216,6 +228,7 @@ inline bool release_warps() {
     }
     if (waiting != warp_size) continue;
     if (!same) fail("lanes of a warp are at different collectives");
+    warp_met(warp);
     for (int i = 0; i < warp_size; i++) warp[i].state = State::ready;
     any = true;
   }
@@ -227,6 +240,7 @@ inline bool release_block() {
   for (const Lane& lane : lanes) {
     if (lane.state != State::at_block) return false;
   }
+  for (Lane* warp = lanes; warp != lanes + block_size; warp += warp_size) warp_met(warp);
   for (Lane& lane : lanes) lane.state = State::ready;
   return true;
 }
@@ -262,7 +276,10 @@ inline void run_block(u32 cta, u32 ncta, u8* dynamic_shared, u8* static_shared, 
       }
       done += lane.state == State::done;
     }
-    if (done == block_size) return;
+    if (done == block_size) {
+      for (Lane* warp = lanes; warp != lanes + block_size; warp += warp_size) warp_met(warp);
+      return;
+    }
     const bool warps = release_warps(), block = release_block();
     if (!moved && !warps && !block) fail("deadlock");
   }

@@ -37,6 +37,7 @@ EXPRESSIONS = {
     "shl": ("({b})>={bits}?0:({type})(({a})<<({b}))", (None, "u32"), None),
     "prmt": ("prmt({a},{b},{c})", (None,) * 3, "b32"),
     "shf": ("shf_r({a},{b},{c})", (None,) * 3, "b32"),
+    "lop3": ("lop3({a},{b},{c},{d})", (None,) * 4, None),
     "bfi": ("bfi<{type}>({a},{b},{c},{d})", (None, None, "u32", "u32"), None),
     "bfe": ("bfe<{type}>({a},{b},{c})", (None, "u32", "u32"), None),
     "clz": ("{a}?__builtin_clz{long}({a}):{bits}", (None,), "b32"),
@@ -403,16 +404,28 @@ class Translator:
             self.shared[name] = "lane.static_shared"
             self.in_function.append(name)
             return ""
-        return "" if line.startswith((".pragma", ".loc")) else None
+        return "" if line.startswith(".pragma") else None
+
+    # What a translator that counts (counted.py) must know beside
+
+    def joined(self):
+        """What follows begins a basic block."""
+
+    def locate(self, line):
+        """What follows comes from the place in the source that the line names."""
 
     def function(self, name, parameters, body):
         """Its declaration and its definition."""
         names = [re.search(r"(\w+)(?:\[\d+\])?\s*$", p.strip())[1] for p in (parameters or "").split(",") if p.strip()]
         self.parameters = {"func_retval0": "result"} | {p: f"argument{n}" for n, p in enumerate(names)}
         self.in_function = []
+        self.joined()
         signature = f"void {self.names[name]}(Lane&lane,u8*result" + "".join(f",u8*argument{n}" for n in range(len(names))) + ")"
         head, code, pending = [], [], ""
         for line in filter(None, (line.strip() for line in body.split("\n"))):
+            if line.split()[0] == ".loc":
+                self.locate(line)
+                continue
             declared = self.declaration(line)
             if declared is not None:
                 head += [declared] if declared else []
@@ -427,6 +440,7 @@ class Translator:
             pending += " " + line
             if re.match(r"^\s*\$?\w+:\s*$", pending):
                 code.append(label(pending.strip().rstrip(":")) + ":;")
+                self.joined()
                 pending = ""
             elif line.endswith(";"):  # instructions may go over several lines
                 text, pending = pending.strip().rstrip(";").strip(), ""
@@ -436,13 +450,12 @@ class Translator:
         return signature + ";", "\n".join([start, *head, *code, "}"])
 
 
-def translate(ptx):
-    """C++ for a file of PTX."""
+def translate(ptx, translator):
+    """C++ for a file of PTX, by a Translator of its own."""
     # nvcc moves halves of 64-bit registers through one that it declares in braces: ours is declared once a function.
     ptx = ptx.replace("{ .reg .b64 %tmp;", "").replace("%tmp; }", "%rdT;").replace("%tmp", "%rdT")
     ptx = re.sub(r"//[^\n]*", "", ptx)
     ptx = re.sub(r"\{\s*((?:cvt|mov)[^;{}]*;)\s*\}", r"\1", ptx)
-    translator = Translator()
     for name in re.findall(r"^\.extern \.shared[^;]*?\s(\w+)\[\];", ptx, re.M):
         translator.shared[name] = "lane.dynamic_shared"
     pattern = r"^(?:\.weak |\.visible )?\.(?:entry|func)\s+(?:\(\.param[^)]*\)\s*)?([\w$]+)\s*(?:\(([^)]*)\))?\s*(?:(?:\.\w+[^\n{;]*\n)*)\{\n(.*?)^\}"
