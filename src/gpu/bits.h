@@ -52,9 +52,21 @@ LACONIC_GPU_FN std::int32_t dot_unsigned(std::uint32_t a, std::uint32_t b, std::
 #endif
 }
 
+/// The bits of a where `mask` has ones, else those of b. One instruction: of the expression, whose masks are constants,
+/// the compiler makes two.
+LACONIC_GPU_FN std::uint32_t pick_bits(std::uint32_t mask, std::uint32_t a, std::uint32_t b) {
+#if defined(__CUDA_ARCH__)
+  std::uint32_t r = 0;
+  asm("lop3.b32 %0,%1,%2,%3,0xCA;" : "=r"(r) : "r"(mask), "r"(a), "r"(b));
+  return r;
+#else
+  return (a & mask) | (b & ~mask);
+#endif
+}
+
 LACONIC_GPU_FN void swap_bits(std::uint32_t& a, std::uint32_t& b, int shift, std::uint32_t keep) {
-  const std::uint32_t x = (a & keep) | ((b << shift) & ~keep);
-  b = ((a >> shift) & keep) | (b & ~keep);
+  const std::uint32_t x = pick_bits(keep, a, b << shift);
+  b = pick_bits(keep, a >> shift, b);
   a = x;
 }
 

@@ -104,12 +104,16 @@ struct Quantiser {
 
   Real inverse, centre, step, bound;
   Pattern half;
+  Pattern proven;       ///< Params::proven: integers from -proven on are known to decode within the bound
+  Pattern proven_span;  ///< up to the highest of them
 
   LACONIC_GPU_FN explicit Quantiser(const Params& p)
       : inverse(is_double<T> ? static_cast<Real>(p.inverse64) : static_cast<Real>(p.inverse32)),
         step(is_double<T> ? static_cast<Real>(p.grid.step) : static_cast<Real>(p.step32)),
         bound(is_double<T> ? static_cast<Real>(p.grid.bound) : static_cast<Real>(p.bound32)),
-        half(Pattern{1} << p.grid.qbits) {
+        half(Pattern{1} << p.grid.qbits),
+        proven(static_cast<Pattern>(p.proven)),
+        proven_span(2 * proven - (proven == half ? 1 : 0)) {
     centre = std::bit_cast<Real>(static_cast<Pattern>(first + half));
   }
 
@@ -123,6 +127,20 @@ struct Quantiser {
     q = static_cast<I>(u - half);
     return u < 2 * half && std::abs(x - value) <= bound;
   }
+
+  /// The integer of an element, if all_proven(seen) in the end; seen: 0 at first.
+  template <class I>
+  LACONIC_GPU_FN I unchecked(typename T::Bits element, Pattern& seen) const {
+    const Real t = computed(std::fma(T::real(element), inverse, centre));
+    const auto q = static_cast<Pattern>(std::bit_cast<Pattern>(t) - (first + half));
+    const auto above = static_cast<Pattern>(q + proven);
+    seen = above > seen ? above : seen;
+    return static_cast<I>(q);
+  }
+  /// Whether the elements have integers that are proven, so that nothing else is to be checked of them.
+  [[nodiscard]] LACONIC_GPU_FN bool all_proven(Pattern seen) const { return seen <= proven_span; }
+  /// Whether what is not proven is not on the grid either.
+  [[nodiscard]] LACONIC_GPU_FN bool nothing_else() const { return proven == half; }
 };
 
 /// The element that stands for q: what the encoder checks with, and what decoders give.
@@ -200,16 +218,18 @@ LACONIC_GPU_FN void get_run(const Rows<R>& rows, int position, R* q) {
   }
 }
 
-/// Turns the elements of a whole, aligned chunk into integers: f(element, q) says whether it has one.
-template <class T, class R, class F>
-LACONIC_GPU_FN bool load_whole_chunk(const Warp& w, const typename T::Bits* x, const Rows<R>& rows, F f) {
+/// Turns the elements of a whole, aligned chunk into integers: f(element, seen), where `seen` is what a lane has seen;
+/// good(seen) says whether a lane is content with that. Gives whether all are.
+template <class T, class R, class Seen, class F, class Good>
+LACONIC_GPU_FN bool load_whole_chunk(const Warp& w, const typename T::Bits* x, const Rows<R>& rows, Seen start, F f,
+                                     Good good) {
   constexpr int n = unit_elements<T>;
   constexpr int steps = chunk_values / n / warp_lanes;
   constexpr int ahead = 4;  // loads under way at once
   const auto* units = reinterpret_cast<const ElementUnit<T>*>(x);
-  PerLane<bool> all;
+  PerLane<Seen> all;
   w.each([&](int l) {
-    bool ok = true;
+    Seen seen = start;
     LACONIC_GPU_KEEP_LOOP
     for (int s = 0; s < steps; s += ahead) {
       ElementUnit<T> in[ahead];
@@ -219,13 +239,13 @@ LACONIC_GPU_FN bool load_whole_chunk(const Warp& w, const typename T::Bits* x, c
       for (int a = 0; a < ahead; ++a) {
         R q[n];
         LACONIC_GPU_UNROLL
-        for (int e = 0; e < n; ++e) ok &= f(in[a].v[e], q[e]);
+        for (int e = 0; e < n; ++e) q[e] = f(in[a].v[e], seen);
         put_run<n>(rows, ((s + a) * warp_lanes + l) * n, q);
       }
     }
-    all[l] = ok;
+    all[l] = seen;
   });
-  return !w.any([&](int l) { return !all[l]; });
+  return !w.any([&](int l) { return !good(all[l]); });
 }
 
 /// The same for any chunk, element by element; positions behind the last element get 0.
@@ -251,9 +271,23 @@ template <class T, class R>
 LACONIC_GPU_FN bool quantise_chunk(const Warp& w, const Params& p, const typename T::Bits* x, int count,
                                    const Rows<R>& rows) {
   const Quantiser<T> quantise(p);
-  const auto f = [&](typename T::Bits e, R& q) { return quantise(e, q); };
-  if (count == chunk_values && is_aligned16(x)) return load_whole_chunk<T>(w, x, rows, f);
-  return load_part_chunk<T>(w, x, count, rows, f);
+  if (count != chunk_values || !is_aligned16(x)) {
+    return load_part_chunk<T>(w, x, count, rows, [&](typename T::Bits e, R& q) { return quantise(e, q); });
+  }
+  if constexpr (std::is_same_v<T, F32> || is_double<T>) {
+    using Seen = typename Quantiser<T>::Pattern;
+    const auto f = [&](typename T::Bits e, Seen& seen) { return quantise.template unchecked<R>(e, seen); };
+    if (quantise.proven != 0 &&
+        load_whole_chunk<T>(w, x, rows, Seen{0}, f, [&](Seen seen) { return quantise.all_proven(seen); }))
+      return true;
+    if (quantise.nothing_else()) return false;
+  }
+  const auto f = [&](typename T::Bits e, bool& ok) {
+    R q = 0;
+    ok &= quantise(e, q);
+    return q;
+  };
+  return load_whole_chunk<T>(w, x, rows, true, f, [](bool ok) { return ok; });
 }
 
 /// Elements -> integers in the order of the values, for lossless frames.

@@ -44,11 +44,13 @@ LACONIC_GPU_FN bool single_fill(const Warp& w, const Params& p, const typename T
 }
 
 /// Rows of integers, held -> bytes in the region that the rows lie in.
-LACONIC_GPU_FN Made write_rows(const Warp& w, const Rows<std::int32_t>& rows, Choice<std::int32_t> choice,
-                               const Fill& fill, const ChunkShape& shape, std::uint32_t longest, std::uint8_t* region) {
+LACONIC_GPU_FN Made write_rows(const Warp& w, const Rows<std::int32_t>& rows, const Fill& fill, const ChunkShape& shape,
+                               std::uint32_t longest, std::uint8_t* region) {
+  std::uint32_t cost = 0;
+  const Choice<std::int32_t> choice = choose_predictor<std::int32_t>(w, rows, true, cost);
   const bool chained = choice.predictor != Predictor::none;
   if (choice.predictor == Predictor::second) slopes_in_place(w, rows);
-  {
+  if (cost <= 8 * 16) {  // else a sampled residual needs more than 8 planes
     PerLane<Planes<1>> planes;
     if (planes_of_rows(w, rows, chained, choice.base, planes)) {
       const std::uint32_t n = write_planes(w, planes, choice, fill, shape, longest, region);
@@ -71,7 +73,7 @@ LACONIC_GPU_FN Made encode_fast(const Warp& w, const Params& p, const typename T
   if (!clean && !single_fill<T>(w, p, x, count, fill)) return {Made::As::again, 0};
   if (fill.any || count < chunk_values) hold(w, rows, fill.marks, count);
   const auto longest = 4 + pad4(static_cast<std::uint32_t>(count) * sizeof(typename T::Bits));
-  return write_rows(w, rows, choose_predictor<std::int32_t>(w, rows, true), fill, p.shape, longest, region);
+  return write_rows(w, rows, fill, p.shape, longest, region);
 }
 
 /// Any chunk, straight to `out`, or only its size if that is null. Gives store_raw where raw is not longer.

@@ -29,11 +29,7 @@ __global__ void __launch_bounds__(tile_threads, resident_blocks<R>)
     encode_kernel(const __grid_constant__ Params p, const typename T::Bits* x, const __grid_constant__ Sink sink) {
   __shared__ TileShared shared;
   EncodeOp<T, R> op{p, x, {}};
-  if (sink.sizes != nullptr) {
-    run_slots(Tile(), blockIdx.x, op, sink, regions<R>(), region_bytes<R>);
-  } else {
-    run_tile(Tile(), blockIdx.x, op, sink, shared, regions<R>(), region_bytes<R>);
-  }
+  run_tile(Tile(), blockIdx.x, op, sink, shared, regions<R>(), region_bytes<R>);
 }
 
 template <class T, class R>

@@ -86,43 +86,50 @@ LACONIC_GPU_FN void put_byte(std::uint32_t& word, std::uint32_t u, int g, int m)
   }
 }
 
+/// One half of a lane's planes, from value 32 h of its row on. `seen` takes up the residuals, made non-negative.
+template <int G, bool chained>
+LACONIC_GPU_FN void half_of_planes(const Rows<std::int32_t>& rows, int l, int h, std::uint32_t add,
+                                   std::uint32_t& previous, Planes<G>& planes, std::uint32_t& seen) {
+  std::uint32_t bytes[G][8];
+  LACONIC_GPU_UNROLL
+  for (int u = 0; u < 8; ++u) {
+    const Unit<std::int32_t> in = rows.unit(l, 8 * h + u);
+    LACONIC_GPU_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      const auto q = static_cast<std::uint32_t>(in.v[e]);
+      const std::uint32_t residual = q - (chained ? previous : 0) + add;
+      previous = q;
+      seen |= residual;
+      LACONIC_GPU_UNROLL
+      for (int g = 0; g < G; ++g) put_byte(bytes[g][4 * (u % 2) + e], residual, g, u / 2);
+    }
+  }
+  LACONIC_GPU_UNROLL
+  for (int g = 0; g < G; ++g) {
+    transpose_bits(bytes[g]);
+    LACONIC_GPU_UNROLL
+    for (int r = 0; r < 8; ++r) planes.half[8 * g + r][h] = bytes[g][r];
+  }
+  planes.half[8 * G - 1][h] = ~planes.half[8 * G - 1][h];
+}
+
 /// The residuals of the rows as planes in two's complement: differences where `chained`, else what is left of `base`.
 /// False: some residual needs more than 8 G bits.
 template <int G>
 LACONIC_GPU_FN bool planes_of_rows(const Warp& w, const Rows<std::int32_t>& rows, bool chained, std::int32_t base,
                                    PerLane<Planes<G>>& planes) {
   constexpr std::uint32_t bias = 1U << (8 * G - 1);  // makes residuals non-negative, and turns the top plane over
-  const std::uint32_t keep = chained ? ~0U : 0;
-  const std::uint32_t add = bias - (chained ? 0 : static_cast<std::uint32_t>(base));
   PerLane<std::uint32_t> seen;
   w.each([&](int l) {
     auto previous = static_cast<std::uint32_t>(l > 0 ? rows.at(l - 1, block_values - 1) : rows.at(0, 0));
-    std::uint32_t any = 0;
-    LACONIC_GPU_UNROLL
-    for (int h = 0; h < 2; ++h) {
-      std::uint32_t bytes[G][8];
+    if (chained) {
       LACONIC_GPU_UNROLL
-      for (int u = 0; u < 8; ++u) {
-        const Unit<std::int32_t> in = rows.unit(l, 8 * h + u);
-        LACONIC_GPU_UNROLL
-        for (int e = 0; e < 4; ++e) {
-          const auto q = static_cast<std::uint32_t>(in.v[e]);
-          const std::uint32_t residual = q - (previous & keep) + add;
-          previous = q;
-          any |= residual;
-          LACONIC_GPU_UNROLL
-          for (int g = 0; g < G; ++g) put_byte(bytes[g][4 * (u % 2) + e], residual, g, u / 2);
-        }
-      }
+      for (int h = 0; h < 2; ++h) half_of_planes<G, true>(rows, l, h, bias, previous, planes[l], seen[l]);
+    } else {
+      const std::uint32_t add = bias - static_cast<std::uint32_t>(base);
       LACONIC_GPU_UNROLL
-      for (int g = 0; g < G; ++g) {
-        transpose_bits(bytes[g]);
-        LACONIC_GPU_UNROLL
-        for (int r = 0; r < 8; ++r) planes[l].half[8 * g + r][h] = bytes[g][r];
-      }
-      planes[l].half[8 * G - 1][h] = ~planes[l].half[8 * G - 1][h];
+      for (int h = 0; h < 2; ++h) half_of_planes<G, false>(rows, l, h, add, previous, planes[l], seen[l]);
     }
-    seen[l] = any;
   });
   return !w.any([&](int l) { return (seen[l] >> 1 >> (8 * G - 1)) != 0; });
 }

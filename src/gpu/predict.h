@@ -62,10 +62,23 @@ LACONIC_GPU_FN I sampled_mean(const Warp& w, const Rows<R>& rows) {
   return mean_of(w, sampled_groups<I>(w, rows));
 }
 
-/// The costs of the three predictors over one group, 16 bits each.
+/// Costs of the three predictors, none first, `bits` each: enough for the sum over 16 groups.
 template <class I>
-LACONIC_GPU_FN std::uint64_t costs_of(const SampledGroup<I>& s, I mean) {
+struct Costs {
+  static constexpr int bits = sizeof(I) == 4 ? 10 : 16;
+  using Packed = std::conditional_t<sizeof(I) == 4, std::uint32_t, std::uint64_t>;
+  Packed packed = 0;
+  [[nodiscard]] LACONIC_GPU_FN std::uint32_t of(Predictor p) const {
+    const int place = p == Predictor::none ? 0 : p == Predictor::first ? bits : 2 * bits;
+    return static_cast<std::uint32_t>(packed >> place) & ((1U << bits) - 1);
+  }
+};
+
+/// Over one group.
+template <class I>
+LACONIC_GPU_FN typename Costs<I>::Packed costs_of(const SampledGroup<I>& s, I mean) {
   using U = slice::Unsigned<I>;
+  using Packed = typename Costs<I>::Packed;
   U none = 0;
   U first = 0;
   U second = 0;
@@ -80,24 +93,36 @@ LACONIC_GPU_FN std::uint64_t costs_of(const SampledGroup<I>& s, I mean) {
     q1 = s.q[i];
     slope = d;
   }
-  return static_cast<std::uint64_t>(bit_width(none)) | static_cast<std::uint64_t>(bit_width(first)) << 16 |
-         static_cast<std::uint64_t>(bit_width(second)) << 32;
+  return static_cast<Packed>(bit_width(none)) | static_cast<Packed>(bit_width(first)) << Costs<I>::bits |
+         static_cast<Packed>(bit_width(second)) << (2 * Costs<I>::bits);
 }
 
-/// For integers whose exceptions are held.
+/// For integers whose exceptions are held. `cost`: that of the choice, in bits of 16 values.
 template <class I, class R>
-LACONIC_GPU_FN Choice<I> choose_predictor(const Warp& w, const Rows<R>& rows, bool allow_second) {
+LACONIC_GPU_FN Choice<I> choose_predictor(const Warp& w, const Rows<R>& rows, bool allow_second, std::uint32_t& cost) {
+  using Packed = typename Costs<I>::Packed;
   const PerLane<SampledGroup<I>> s = sampled_groups<I>(w, rows);
   const I mean = mean_of(w, s);
-  const auto costs = w.sum<std::uint64_t>([&](int l) { return l < 16 ? costs_of(s[l], mean) : std::uint64_t{0}; });
-  const auto none = static_cast<std::uint32_t>(costs & 0xFFFF);
-  const auto first = static_cast<std::uint32_t>(costs >> 16 & 0xFFFF);
-  const auto second = static_cast<std::uint32_t>(costs >> 32);
+  const Costs<I> costs{w.sum<Packed>([&](int l) { return l < 16 ? costs_of(s[l], mean) : Packed{0}; })};
+  const std::uint32_t none = costs.of(Predictor::none);
+  const std::uint32_t second = costs.of(Predictor::second);
   const I q0 = static_cast<I>(rows[0]);
   Choice<I> c{Predictor::first, q0};
-  if (none < first) c = {Predictor::none, mean};
-  if (allow_second && second < (none < first ? none : first)) c = {Predictor::second, q0};
+  cost = costs.of(Predictor::first);
+  if (none < cost) {
+    c = {Predictor::none, mean};
+    cost = none;
+  }
+  if (allow_second && second < cost) {
+    c = {Predictor::second, q0};
+    cost = second;
+  }
   return c;
+}
+template <class I, class R>
+LACONIC_GPU_FN Choice<I> choose_predictor(const Warp& w, const Rows<R>& rows, bool allow_second) {
+  std::uint32_t cost = 0;
+  return choose_predictor<I>(w, rows, allow_second, cost);
 }
 
 }  // namespace laconic::gpu::LACONIC_GPU_SIDE

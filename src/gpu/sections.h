@@ -101,8 +101,11 @@ struct Dictionary {
 
 LACONIC_GPU_FN Dictionary make_dictionary(const Warp& w, const PerLane<std::uint32_t>& codes) {
   Dictionary d;
-  LACONIC_GPU_UNROLL
-  for (std::uint32_t s = 0; s < 8; ++s) {  // a code is 32 s + w: a word of flags for each s
+  // A code is 32 s + w: a word of flags for each s that there is.
+  std::uint32_t left = w.bits_of_any([&](int l) { return 1U << (codes[l] >> 5); });
+  LACONIC_GPU_KEEP_LOOP
+  for (; left != 0; left &= left - 1) {
+    const auto s = static_cast<std::uint32_t>(trailing_zeros(left));
     const std::uint32_t there = w.bits_of_any([&](int l) { return codes[l] >> 5 == s ? 1U << (codes[l] & 31) : 0; });
     w.each([&](int l) {
       const std::uint32_t own = codes[l] >> 5;
@@ -125,6 +128,7 @@ LACONIC_GPU_FN void write_codes(const Warp& w, const Dictionary& d, const PerLan
     w.each([&](int l) { out[l] = static_cast<std::uint8_t>(codes[l]); });
     return;
   }
+  LACONIC_GPU_KEEP_LOOP
   for (std::uint32_t j = 0; j < d.index_planes; ++j) {
     const std::uint32_t plane = w.ballot([&](int l) { return (d.index[l] >> j & 1) != 0; });
     w.each([&](int l) {
@@ -201,6 +205,7 @@ LACONIC_GPU_FN bool read_codes(const Warp& w, Pieces& in, const Word& word, PerL
   if (planes == nullptr || dictionary == nullptr) return false;
   PerLane<std::uint32_t> index;
   w.each([&](int l) {
+    LACONIC_GPU_KEEP_LOOP
     for (std::uint32_t j = 0; j < word.index_planes; ++j) index[l] |= (load32(planes + 4 * j) >> l & 1) << j;
   });
   if (w.any([&](int l) { return index[l] >= word.dictionary; })) return false;

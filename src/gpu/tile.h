@@ -193,46 +193,72 @@ LACONIC_GPU_FN int elements_in(std::uint64_t count, std::uint64_t chunk) {
   return left < chunk_values ? static_cast<int>(left) : chunk_values;
 }
 
-/// Makes the chunks of a tile and places them. `op.make(warp, chunk, count, region, fault)` returns a chunk's bytes, 0
-/// where there was a fault; `op.place(warp, chunk, count, region, out)` puts that chunk to out.
+/// Puts a chunk that has been made into its slot.
+template <class Op>
+LACONIC_GPU_FN void place_in_slot(const Warp& w, int k, std::uint64_t chunk, int count, std::uint32_t bytes, Op& op,
+                                  const Sink& sink, std::uint8_t* region) {
+  const bool fits = bytes <= sink.slot_bytes;
+  w.each([&](int l) {
+    if (l != 0) return;
+    if (!fits) or_shared(&sink.report->faults, static_cast<std::uint32_t>(Fault::too_small));
+    sink.sizes[chunk] = static_cast<std::uint16_t>(fits ? bytes / 4 : 0);
+  });
+  if (bytes != 0 && fits) op.place(w, k, chunk, count, region, sink.out + chunk * sink.slot_bytes);
+}
+
+/// Finds where a tile's chunks begin; its last one ends the frame. One warp.
+LACONIC_GPU_FN void find_begin(const Warp& w, std::uint64_t number, const Sink& sink, TileShared& shared) {
+  const std::uint64_t chunks = slice::chunks_of(sink.count);
+  std::uint32_t total = 0;
+  for (const std::uint32_t n : shared.bytes) total += n;
+  const std::uint64_t payload_at = frame::header_bytes + slice::table_bytes(sink.count);
+  const std::uint64_t begin = payload_at + bytes_before(w, number, total, sink.states);
+  w.each([&](int l) {
+    if (l != 0) return;
+    shared.begin = begin;
+    if ((number + 1) * tile_warps < chunks) return;
+    const std::uint64_t end = begin + total;
+    sink.report->bytes = end;
+    if (end > sink.capacity) {
+      or_shared(&sink.report->faults, static_cast<std::uint32_t>(Fault::too_small));
+      return;
+    }
+    write_header(sink, end);
+    if (chunks % 2 != 0) store16(sink.out + frame::header_bytes + 2 * chunks, 0);
+  });
+}
+
+/// Makes the chunks of a tile and places them: one behind the other in a frame, or in slots, where nobody waits for
+/// anybody. `op.make(warp, k, chunk, count, region, fault)` returns a chunk's bytes, 0 where there was a fault;
+/// `op.place(warp, k, chunk, count, region, out)` puts that chunk to out.
 template <class Op>
 LACONIC_GPU_FN void run_tile(const Tile& tile, std::uint64_t number, Op& op, const Sink& sink, TileShared& shared,
                              std::uint8_t* regions, std::uint32_t region_bytes) {
   const std::uint64_t chunks = slice::chunks_of(sink.count);
-  const std::uint64_t payload_at = frame::header_bytes + slice::table_bytes(sink.count);
+  const bool slots = sink.sizes != nullptr;
   PerWarp<std::uint32_t> bytes;
   const auto chunk_of = [&](int k) { return number * tile_warps + static_cast<std::uint64_t>(k); };
+  const auto make = [&](const Warp& w, int k) {
+    std::uint8_t* region = regions + k * region_bytes;
+    const std::uint64_t chunk = chunk_of(k);
+    const int count = elements_in(sink.count, chunk);
+    std::uint32_t fault = 0;
+    bytes[k] = op.make(w, k, chunk, count, region, fault);
+    w.each([&](int l) {
+      if (l == 0 && fault != 0) or_shared(&sink.report->faults, fault);
+    });
+    if (slots) place_in_slot(w, k, chunk, count, bytes[k], op, sink, region);
+  };
   tile.each_warp([&](const Warp& w, int k) {
     bytes[k] = 0;
-    if (chunk_of(k) < chunks) {
-      std::uint32_t fault = 0;
-      bytes[k] = op.make(w, k, chunk_of(k), elements_in(sink.count, chunk_of(k)), regions + k * region_bytes, fault);
-      w.each([&](int l) {
-        if (l == 0 && fault != 0) or_shared(&sink.report->faults, fault);
-      });
-    }
+    if (chunk_of(k) < chunks) make(w, k);
     w.each([&](int l) {
       if (l == 0) shared.bytes[k] = bytes[k];
     });
   });
+  if (slots) return;
   tile.each_warp([&](const Warp& w, int k) {
-    if (k != 0) return;
-    std::uint32_t total = 0;
-    for (const std::uint32_t n : shared.bytes) total += n;
-    const std::uint64_t begin = payload_at + bytes_before(w, number, total, sink.states);
-    w.each([&](int l) {
-      if (l != 0) return;
-      shared.begin = begin;
-      if ((number + 1) * tile_warps < chunks) return;
-      const std::uint64_t end = begin + total;
-      sink.report->bytes = end;
-      if (end > sink.capacity) {
-        or_shared(&sink.report->faults, static_cast<std::uint32_t>(Fault::too_small));
-        return;
-      }
-      write_header(sink, end);
-      if (chunks % 2 != 0) store16(sink.out + frame::header_bytes + 2 * chunks, 0);
-    });
+    if (k == 0) find_begin(w, number, sink, shared);
   });
   tile.each_warp([&](const Warp& w, int k) {
     if (bytes[k] == 0) return;
@@ -243,31 +269,6 @@ LACONIC_GPU_FN void run_tile(const Tile& tile, std::uint64_t number, Op& op, con
       if (l == 0) store16(sink.out + frame::header_bytes + 2 * chunk_of(k), static_cast<std::uint16_t>(bytes[k] / 4));
     });
     op.place(w, k, chunk_of(k), elements_in(sink.count, chunk_of(k)), regions + k * region_bytes, sink.out + at);
-  });
-}
-
-/// The same into slots; nobody waits for anybody.
-template <class Op>
-LACONIC_GPU_FN void run_slots(const Tile& tile, std::uint64_t number, Op& op, const Sink& sink, std::uint8_t* regions,
-                              std::uint32_t region_bytes) {
-  const std::uint64_t chunks = slice::chunks_of(sink.count);
-  tile.each_warp([&](const Warp& w, int k) {
-    const std::uint64_t chunk = number * tile_warps + static_cast<std::uint64_t>(k);
-    if (chunk >= chunks) return;
-    std::uint32_t fault = 0;
-    const int count = elements_in(sink.count, chunk);
-    std::uint8_t* region = regions + k * region_bytes;
-    std::uint32_t bytes = op.make(w, k, chunk, count, region, fault);
-    if (bytes > sink.slot_bytes) {
-      fault |= static_cast<std::uint32_t>(Fault::too_small);
-      bytes = 0;
-    }
-    w.each([&](int l) {
-      if (l != 0) return;
-      if (fault != 0) or_shared(&sink.report->faults, fault);
-      sink.sizes[chunk] = static_cast<std::uint16_t>(bytes / 4);
-    });
-    if (bytes != 0) op.place(w, k, chunk, count, region, sink.out + chunk * sink.slot_bytes);
   });
 }
 

@@ -59,13 +59,8 @@ template <class R, class Op>
 void run_tiles(Op& op, const Sink& sink) {
   const Memory regions(std::size_t{tile_warps} * region_bytes<R>);
   TileShared shared{};
-  for (std::uint64_t t = 0; t < tiles_of(slice::chunks_of(sink.count), tile_warps); ++t) {
-    if (sink.sizes != nullptr) {
-      run_slots(Tile(), t, op, sink, regions.data(), region_bytes<R>);
-    } else {
-      run_tile(Tile(), t, op, sink, shared, regions.data(), region_bytes<R>);
-    }
-  }
+  for (std::uint64_t t = 0; t < tiles_of(slice::chunks_of(sink.count), tile_warps); ++t)
+    run_tile(Tile(), t, op, sink, shared, regions.data(), region_bytes<R>);
 }
 
 void add_checksum(std::uint8_t* frame, std::size_t bytes) {
