@@ -20,11 +20,15 @@ LACONIC_GPU_FN void copy_unit_ahead(std::uint8_t* to, const std::uint8_t* from) 
 #endif
 }
 
-/// Copies a chunk to the region; null where it is too large for that.
-LACONIC_GPU_FN const std::uint8_t* fetch_chunk(const Warp& w, const ChunkIn& in, std::uint8_t* region,
-                                               std::uint32_t room) {
-  const auto before = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(in.data) & 15);
-  if (in.size > room - 32 - fast_read_slack) return nullptr;
+/// Bytes between a region's beginning and those of a chunk that is fetched to it.
+LACONIC_GPU_FN std::uint32_t bytes_before_chunk(const ChunkIn& in) {
+  return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(in.data) & 15);
+}
+
+/// Copies a chunk to the region; false where it is too large for that.
+LACONIC_GPU_FN bool fetch_chunk(const Warp& w, const ChunkIn& in, std::uint8_t* region, std::uint32_t room) {
+  const std::uint32_t before = bytes_before_chunk(in);
+  if (in.size > room - 32 - fast_read_slack) return false;
   const std::uint8_t* from = in.data - before;
   w.each([&](int l) {
     LACONIC_GPU_KEEP_LOOP
@@ -41,7 +45,7 @@ LACONIC_GPU_FN const std::uint8_t* fetch_chunk(const Warp& w, const ChunkIn& in,
     __pipeline_wait_prior(0);
 #endif
   });
-  return region + before;
+  return true;
 }
 
 /// An element that is stored exactly, or its quotient.
@@ -82,8 +86,8 @@ template <class T>
 LACONIC_GPU_FN bool decode_fast(const Warp& w, const Params& p, const ChunkIn& in, int count, std::uint8_t* region,
                                 typename T::Bits* y) {
   using I = std::int32_t;
-  const std::uint8_t* bytes = fetch_chunk(w, in, region, region_bytes<I>);
-  if (bytes == nullptr) return false;
+  if (!fetch_chunk(w, in, region, region_bytes<I>)) return false;
+  const std::uint8_t* bytes = region + bytes_before_chunk(in);
   const Rows<I> rows(region);
   Start start;
   PerLane<std::uint64_t> marks;
@@ -91,16 +95,17 @@ LACONIC_GPU_FN bool decode_fast(const Warp& w, const Params& p, const ChunkIn& i
   {
     PerLane<Planes<1>> planes;
     read = read_planes(w, bytes, in.size, p.shape, start, planes, marks);
-    if (read == FastRead::done) rows_of_planes(w, planes, start.word.predictor, static_cast<I>(start.base), rows);
+    if (read == FastRead::done)
+      rows_of_planes<false>(w, planes, start.word.predictor, static_cast<I>(start.base), rows);
   }
   if (read == FastRead::too_wide) {
     PerLane<Planes<2>> planes;
     read = read_planes(w, bytes, in.size, p.shape, start, planes, marks);
-    if (read == FastRead::done) rows_of_planes(w, planes, start.word.predictor, static_cast<I>(start.base), rows);
+    if (read == FastRead::done)
+      rows_of_planes<false>(w, planes, start.word.predictor, static_cast<I>(start.base), rows);
   }
   if (read != FastRead::done) {
-    if (in.size > 8 || start.word.kind != Kind::constant || in.size != 4U + (start.word.long_base ? 4U : 0U))
-      return false;
+    if (!is_constant_chunk(start, in.size)) return false;
     w.each([&](int l) {
       const auto q = static_cast<I>(start.base);
       LACONIC_GPU_UNROLL

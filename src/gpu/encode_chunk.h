@@ -43,11 +43,12 @@ LACONIC_GPU_FN bool single_fill(const Warp& w, const Params& p, const typename T
   });
 }
 
-/// Rows of integers, held -> bytes in the region that the rows lie in.
-LACONIC_GPU_FN Made write_rows(const Warp& w, const Rows<std::int32_t>& rows, const Fill& fill, const ChunkShape& shape,
-                               std::uint32_t longest, std::uint8_t* region) {
+/// Rows of integers, held -> bytes in the region that the rows lie in, with the predictor `given` or one that is
+/// chosen.
+LACONIC_GPU_FN Made write_rows(const Warp& w, const Rows<std::int32_t>& rows, const Choice<std::int32_t>* given,
+                               const Fill& fill, const ChunkShape& shape, std::uint32_t longest, std::uint8_t* region) {
   std::uint32_t cost = 0;
-  const Choice<std::int32_t> choice = choose_predictor<std::int32_t>(w, rows, true, cost);
+  const Choice<std::int32_t> choice = given != nullptr ? *given : choose_predictor<std::int32_t>(w, rows, true, cost);
   const bool chained = choice.predictor != Predictor::none;
   if (choice.predictor == Predictor::second) slopes_in_place(w, rows);
   if (cost <= 8 * 16) {  // else a sampled residual needs more than 8 planes
@@ -73,7 +74,7 @@ LACONIC_GPU_FN Made encode_fast(const Warp& w, const Params& p, const typename T
   if (!clean && !single_fill<T>(w, p, x, count, fill)) return {Made::As::again, 0};
   if (fill.any || count < chunk_values) hold(w, rows, fill.marks, count);
   const auto longest = 4 + pad4(static_cast<std::uint32_t>(count) * sizeof(typename T::Bits));
-  return write_rows(w, rows, fill, p.shape, longest, region);
+  return write_rows(w, rows, nullptr, fill, p.shape, longest, region);
 }
 
 /// Any chunk, straight to `out`, or only its size if that is null. Gives store_raw where raw is not longer.

@@ -10,25 +10,32 @@ namespace laconic::gpu::LACONIC_GPU_SIDE {
 /// Bytes that read_planes may read, and not use, behind the bytes of a chunk.
 inline constexpr std::uint32_t fast_read_slack = 12;
 
-/// A lane's block as its code describes it, and where its parts begin.
+/// A lane's block as its code describes it, and where its parts begin, from the chunk's beginning.
 struct BlockParts {
   std::uint32_t width, dense;
   bool marked;
-  const std::uint8_t *dense_at, *masks_at, *bytes_at;
+  std::uint32_t dense_at, masks_at, bytes_at;
 };
 
 enum class FastRead {
   done,
   too_wide,  ///< for G groups of planes, not for more
   rare,      ///< not a chunk of this sort
+  unlike,    ///< sums: of this sort, but to be added in integers
 };
+
+/// Whether a chunk that is not coded is a constant one, and whole.
+LACONIC_GPU_FN bool is_constant_chunk(const Start& start, std::uint32_t bytes) {
+  return bytes >= 4 && start.word.kind == Kind::constant && bytes == 4U + (start.word.long_base ? 4U : 0U);
+}
 
 /// PRMT selector that spreads bytes 0, 1, ... to the places that a mask of four bits names, and 0 to the others.
 LACONIC_GPU_FN std::uint32_t spread_selector(std::uint32_t mask) {
   // Each bit goes to a nibble of its own; a running count of them is which byte comes there, and 4 is a zero byte.
-  const std::uint32_t there = (mask & 1) | (mask & 2) << 3 | (mask & 4) << 6 | (mask & 8) << 9;
-  const std::uint32_t before = there * 0x1110U;
-  return (before & (there * 3)) | (there ^ 0x1111U) << 2;
+  // Products are what multiprocessors have units to spare for.
+  const std::uint32_t pairs = mask * 0x41U & 0x303U;
+  const std::uint32_t there = pairs * 9U & 0x1111U;
+  return (there * 0x1110U & there * 3U) | (0x4444U - there * 4U);
 }
 
 /// The four bytes at any address, of which the mask's places get the first ones.
@@ -36,21 +43,42 @@ LACONIC_GPU_FN std::uint32_t spread(std::uint32_t bytes, std::uint32_t mask) {
   return byte_perm(bytes, 0, spread_selector(mask));
 }
 
-/// A sparse plane: its non-zero bytes from `bytes` on, which moves behind them.
-LACONIC_GPU_FN void get_sparse(std::uint32_t mask, const std::uint8_t*& bytes, std::uint32_t& low,
+/// The eight bytes from any place of a chunk on.
+LACONIC_GPU_FN void load_eight(const std::uint8_t* chunk, std::uint32_t place, std::uint32_t& low,
                                std::uint32_t& high) {
-  const auto address = reinterpret_cast<std::uintptr_t>(bytes);
-  const std::uint8_t* aligned = bytes - (address & 3);
-  const auto shift = static_cast<std::uint32_t>(8 * (address & 3));
-  const std::uint32_t a = load32(aligned);
-  const std::uint32_t b = load32(aligned + 4);
-  const std::uint32_t c = load32(aligned + 8);
-  const std::uint32_t first = funnel_right(a, b, shift);
-  const std::uint32_t next = funnel_right(b, c, shift);
+  const std::uint8_t* aligned = chunk + (place & ~3U);
+  const std::uint32_t shift = 8 * (place & 3);
+  const std::uint32_t middle = load32(aligned + 4);
+  low = funnel_right(load32(aligned), middle, shift);
+  high = funnel_right(middle, load32(aligned + 8), shift);
+}
+
+/// A sparse plane: its non-zero bytes from `place` on, which moves behind them.
+LACONIC_GPU_FN void get_sparse(const std::uint8_t* chunk, std::uint32_t mask, std::uint32_t& place, std::uint32_t& low,
+                               std::uint32_t& high) {
+  std::uint32_t first = 0;
+  std::uint32_t next = 0;
+  load_eight(chunk, place, first, next);
   const auto taken = static_cast<std::uint32_t>(count_ones(mask & 15));
   low = spread(first, mask & 15);
   high = spread(funnel_right(first, next, 8 * taken), mask >> 4);
-  bytes += count_ones(mask);
+  place += static_cast<std::uint32_t>(count_ones(mask));
+}
+
+/// How many bytes n masks announce. A block has at most seven, but for one that has all its planes sparse.
+LACONIC_GPU_FN std::uint32_t bytes_of_masks(const std::uint8_t* chunk, std::uint32_t place, std::uint32_t n) {
+  std::uint32_t bytes = 0;
+  LACONIC_GPU_KEEP_LOOP
+  for (; n > 0; place += 8) {
+    std::uint32_t low = 0;
+    std::uint32_t high = 0;
+    load_eight(chunk, place, low, high);
+    const std::uint32_t beyond = n >= 8 ? 0 : 64 - 8 * n;  // bits that are no masks
+    bytes += static_cast<std::uint32_t>(beyond >= 32 ? count_ones(low << (beyond - 32))
+                                                     : count_ones(low) + count_ones(high << beyond));
+    n -= n >= 8 ? 8 : n;
+  }
+  return bytes;
 }
 
 /// Reads what comes before the planes and finds every block's parts. `in`: 4-byte aligned.
@@ -80,20 +108,16 @@ LACONIC_GPU_FN FastRead find_parts(const Warp& w, const std::uint8_t* in, std::u
       },
       planes_total);
   const std::uint32_t masks = planes_total >> 16;
-  const std::uint8_t* dense_at = pieces.take(8 * (planes_total & 0xFFFF));
-  const std::uint8_t* masks_at = pieces.take(masks);
-  if (dense_at == nullptr || masks_at == nullptr) return FastRead::rare;
+  std::uint32_t dense_at = 0;
+  std::uint32_t masks_at = 0;
+  if (!pieces.take(8 * (planes_total & 0xFFFF), dense_at) || !pieces.take(masks, masks_at)) return FastRead::rare;
   std::uint32_t bytes_total = 0;
   const PerLane<std::uint32_t> bytes_below = w.sum_below<std::uint32_t>(
       [&](int l) {
         parts[l].dense_at = dense_at + 8 * (below[l] & 0xFFFF);
         parts[l].masks_at = masks_at + (below[l] >> 16);
         const std::uint32_t n = parts[l].width - parts[l].dense + (parts[l].marked ? 1 : 0);
-        std::uint32_t bytes = 0;
-        LACONIC_GPU_KEEP_LOOP
-        for (std::uint32_t i = 0; i < n; ++i)
-          bytes += static_cast<std::uint32_t>(count_ones(std::uint32_t{parts[l].masks_at[i]}));
-        return bytes;
+        return bytes_of_masks(in, parts[l].masks_at, n);
       },
       bytes_total);
   if (pieces.left() != pad4(masks + bytes_total) - masks) return FastRead::rare;
@@ -112,8 +136,8 @@ LACONIC_GPU_FN FastRead read_planes(const Warp& w, const std::uint8_t* in, std::
   if (found != FastRead::done) return found;
   w.each([&](int l) {
     const BlockParts& b = parts[l];
-    const std::uint8_t* masks = b.masks_at;
-    const std::uint8_t* bytes = b.bytes_at;
+    std::uint32_t masks = b.masks_at;
+    std::uint32_t bytes = b.bytes_at;
     LACONIC_GPU_UNROLL
     for (int r = 0; r < 8 * G; ++r) {
       const auto ur = static_cast<std::uint32_t>(r);
@@ -121,10 +145,10 @@ LACONIC_GPU_FN FastRead read_planes(const Warp& w, const std::uint8_t* in, std::
       std::uint32_t high = 0;
       if (ur < widest) {
         if (ur < b.dense) {
-          low = load32(b.dense_at + 8 * r);
-          high = load32(b.dense_at + 8 * r + 4);
+          low = load32(in + b.dense_at + 8 * r);
+          high = load32(in + b.dense_at + 8 * r + 4);
         } else if (ur < b.width) {
-          get_sparse(*masks++, bytes, low, high);
+          get_sparse(in, in[masks++], bytes, low, high);
         }
       }
       planes[l].half[r][0] = low;
@@ -134,7 +158,7 @@ LACONIC_GPU_FN FastRead read_planes(const Warp& w, const std::uint8_t* in, std::
     if (b.marked) {
       std::uint32_t low = 0;
       std::uint32_t high = 0;
-      get_sparse(*masks, bytes, low, high);
+      get_sparse(in, in[masks], bytes, low, high);
       marks[l] = slice::marks_of(std::uint64_t{high} << 32 | low);
     }
     from_zigzag(planes[l]);

@@ -36,6 +36,15 @@ LACONIC_GPU_FN void from_zigzag(Planes<G>& p) {
   }
 }
 
+/// The same values in twice the planes; two's complement.
+LACONIC_GPU_FN void widen(const Planes<1>& p, Planes<2>& wide) {
+  LACONIC_GPU_UNROLL
+  for (int r = 0; r < 16; ++r) {
+    wide.half[r][0] = p.half[r < 8 ? r : 7][0];
+    wide.half[r][1] = p.half[r < 8 ? r : 7][1];
+  }
+}
+
 /// Adds b's values to a's, both in two's complement, a full adder a plane; what overflows is lost.
 template <int G>
 LACONIC_GPU_FN void add_planes(Planes<G>& a, const Planes<G>& b) {
@@ -169,67 +178,83 @@ LACONIC_GPU_FN std::int32_t add_residuals(const ResidualBytes<G>& x, int j, std:
   }
 }
 
-/// Prefix sums along the chunk, in place of the rows.
-LACONIC_GPU_FN void prefix_in_place(const Warp& w, const Rows<std::int32_t>& rows, std::int32_t start) {
-  const auto row_sum = [&](int l) {
-    std::uint32_t sum = 0;
-    LACONIC_GPU_KEEP_LOOP
-    for (int u = 0; u < Rows<std::int32_t>::units; ++u) {
-      const Unit<std::int32_t> in = rows.unit(l, u);
-      LACONIC_GPU_UNROLL
-      for (const auto v : in.v) sum += static_cast<std::uint32_t>(v);
-    }
-    return sum;
-  };
-  std::uint32_t total = 0;
-  const PerLane<std::uint32_t> below = w.sum_below<std::uint32_t>(row_sum, total);
-  w.each([&](int l) {
-    auto sum = static_cast<std::uint32_t>(start) + below[l];
-    LACONIC_GPU_KEEP_LOOP
-    for (int u = 0; u < Rows<std::int32_t>::units; ++u) {
-      Unit<std::int32_t> v = rows.unit(l, u);
-      LACONIC_GPU_UNROLL
-      for (auto& q : v.v) {
-        sum += static_cast<std::uint32_t>(q);
-        q = static_cast<std::int32_t>(sum);
+/// A lane's integers from its residuals, into its row, or added to what is there. value, slope: of the integer before
+/// the row; for none, value is the base.
+template <int G, Predictor predictor, bool add>
+LACONIC_GPU_FN void fill_row(const ResidualBytes<G>& x, const Rows<std::int32_t>& rows, int l, std::int32_t value,
+                             std::int32_t slope) {
+  LACONIC_GPU_UNROLL
+  for (int j = 0; j < 16; ++j) {
+    Unit<std::int32_t> out{};
+    if (add) out = rows.unit(l, j);
+    std::int32_t q = value;
+    std::int32_t s = slope;
+    LACONIC_GPU_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      const std::uint32_t up_to_e = 0x01010101U >> (8 * (3 - e));
+      if constexpr (predictor == Predictor::none) {
+        q = add_residuals(x, j, 1U << (8 * e), value);
+      } else if constexpr (predictor == Predictor::first) {
+        q = add_residuals(x, j, up_to_e, value);
+      } else {
+        s = add_residuals(x, j, up_to_e, slope);
+        q = wrap_add(q, s);
       }
-      rows.unit(l, u) = v;
+      out.v[e] = add ? wrap_add(out.v[e], q) : q;
     }
-  });
+    if (predictor != Predictor::none) value = q;
+    slope = s;
+    rows.unit(l, j) = out;
+  }
 }
 
-/// Residuals in two's complement -> the integers of the chunk.
 template <int G>
+LACONIC_GPU_FN std::int32_t sum_of_residuals(const ResidualBytes<G>& x) {
+  std::int32_t sum = 0;
+  LACONIC_GPU_UNROLL
+  for (int j = 0; j < 16; ++j) sum = add_residuals(x, j, 0x01010101U, sum);
+  return sum;
+}
+
+/// The sum of a row's slopes, where `slope` is the one before the row.
+template <int G>
+LACONIC_GPU_FN std::int32_t sum_of_slopes(const ResidualBytes<G>& x, std::int32_t slope) {
+  std::uint32_t sum = 0;
+  LACONIC_GPU_UNROLL
+  for (int j = 0; j < 16; ++j) {
+    const std::uint32_t before = sum + 4 * static_cast<std::uint32_t>(slope);
+    sum = static_cast<std::uint32_t>(add_residuals(x, j, 0x01020304U, static_cast<std::int32_t>(before)));
+    slope = add_residuals(x, j, 0x01010101U, slope);
+  }
+  return static_cast<std::int32_t>(sum);
+}
+
+/// Residuals in two's complement -> the integers of the chunk, or what is added to those that the rows hold.
+template <bool add, int G>
 LACONIC_GPU_FN void rows_of_planes(const Warp& w, const PerLane<Planes<G>>& planes, Predictor predictor,
                                    std::int32_t base, const Rows<std::int32_t>& rows) {
-  const bool chained = predictor != Predictor::none;
-  const bool second = predictor == Predictor::second;
   PerLane<ResidualBytes<G>> x;
+  if (predictor == Predictor::none) {
+    w.each([&](int l) {
+      x[l] = bytes_of_planes(planes[l]);
+      fill_row<G, Predictor::none, add>(x[l], rows, l, base, 0);
+    });
+    return;
+  }
   std::int32_t total = 0;
   const PerLane<std::int32_t> below = w.sum_below<std::int32_t>(
       [&](int l) {
         x[l] = bytes_of_planes(planes[l]);
-        std::int32_t sum = 0;
-        LACONIC_GPU_UNROLL
-        for (int j = 0; j < 16; ++j) sum = add_residuals(x[l], j, 0x01010101U, sum);
-        return sum;
+        return sum_of_residuals(x[l]);
       },
       total);
-  w.each([&](int l) {
-    std::int32_t start = (second ? 0 : base) + (chained ? below[l] : 0);
-    LACONIC_GPU_UNROLL
-    for (int j = 0; j < 16; ++j) {
-      Unit<std::int32_t> out;
-      LACONIC_GPU_UNROLL
-      for (int e = 0; e < 4; ++e) {
-        const std::uint32_t pick = chained ? 0x01010101U >> (8 * (3 - e)) : 1U << (8 * e);
-        out.v[e] = add_residuals(x[l], j, pick, start);
-      }
-      rows.unit(l, j) = out;
-      if (chained) start = out.v[3];
-    }
-  });
-  if (second) prefix_in_place(w, rows, base);
+  if (predictor == Predictor::first) {
+    w.each([&](int l) { fill_row<G, Predictor::first, add>(x[l], rows, l, wrap_add(base, below[l]), 0); });
+    return;
+  }
+  const PerLane<std::int32_t> values =
+      w.sum_below<std::int32_t>([&](int l) { return sum_of_slopes(x[l], below[l]); }, total);
+  w.each([&](int l) { fill_row<G, Predictor::second, add>(x[l], rows, l, wrap_add(base, values[l]), below[l]); });
 }
 
 }  // namespace laconic::gpu::LACONIC_GPU_SIDE

@@ -116,8 +116,9 @@ LACONIC_GPU_FN bool read_blocks(const Warp& w, Pieces& in, const ChunkShape& sha
   PerLane<std::uint32_t> codes;
   if (!read_codes(w, in, start.word, codes)) return false;
   const std::uint32_t extended = w.ballot([&](int l) { return (codes[l] & 31) == slice::code_extended; });
-  const std::uint8_t* entries = in.take(4 * static_cast<std::uint32_t>(count_ones(extended)));
-  if (entries == nullptr) return false;
+  std::uint32_t entries_at = 0;
+  if (!in.take(4 * static_cast<std::uint32_t>(count_ones(extended)), entries_at)) return false;
+  const std::uint8_t* entries = in.at(entries_at);
   return !w.any([&](int l) {
     RareBlock& b = blocks[l];
     const auto code = static_cast<std::uint8_t>(codes[l]);
@@ -145,23 +146,23 @@ LACONIC_GPU_FN bool place_blocks(const Warp& w, Pieces& in, PerLane<RareBlock>& 
       w.sum_below<std::uint32_t>([&](int l) { return 8 * blocks[l].dense; }, dense);
   const PerLane<std::uint32_t> sparse_below =
       w.sum_below<std::uint32_t>([&](int l) { return blocks[l].sparse(); }, sparse);
-  const std::uint8_t* dense_at = in.take(dense);
-  const std::uint8_t* masks_at = in.take(sparse);
-  if (dense_at == nullptr || masks_at == nullptr) return false;
+  std::uint32_t dense_at = 0;
+  std::uint32_t masks_at = 0;
+  if (!in.take(dense, dense_at) || !in.take(sparse, masks_at)) return false;
   std::uint32_t bytes = 0;
   const PerLane<std::uint32_t> bytes_below = w.sum_below<std::uint32_t>(
       [&](int l) {
-        blocks[l].dense_at = dense_at + dense_below[l];
-        blocks[l].masks_at = masks_at + sparse_below[l];
+        blocks[l].dense_at = in.at(dense_at + dense_below[l]);
+        blocks[l].masks_at = in.at(masks_at + sparse_below[l]);
         std::uint32_t n = 0;
         for (std::uint32_t i = 0; i < blocks[l].sparse(); ++i)
           n += static_cast<std::uint32_t>(count_ones(std::uint32_t{blocks[l].masks_at[i]}));
         return n;
       },
       bytes);
-  const std::uint8_t* bytes_at = in.take(pad4(sparse + bytes) - sparse);
-  if (bytes_at == nullptr) return false;
-  w.each([&](int l) { blocks[l].bytes_at = bytes_at + bytes_below[l]; });
+  std::uint32_t bytes_at = 0;
+  if (!in.take(pad4(sparse + bytes) - sparse, bytes_at)) return false;
+  w.each([&](int l) { blocks[l].bytes_at = in.at(bytes_at + bytes_below[l]); });
   return true;
 }
 
@@ -270,13 +271,13 @@ LACONIC_GPU_FN bool find_exact(const Warp& w, Pieces& in, const ChunkShape& shap
   });
   std::uint32_t total = 0;
   const PerLane<std::uint32_t> below = w.sum_below<std::uint32_t>([&](int l) { return blocks[l].exact_bytes; }, total);
-  const std::uint8_t* exact = in.take(total);
-  if (exact == nullptr || in.left() != 0) return false;
+  std::uint32_t exact_at = 0;
+  if (!in.take(total, exact_at) || in.left() != 0) return false;
   return !w.any([&](int l) {
     OperandBlock& p = parts[l];
     const std::uint32_t bytes = blocks[l].exact_bytes;
     const auto n = static_cast<std::uint32_t>(count_ones(p.stored));
-    p.exact = exact + below[l];
+    p.exact = in.at(exact_at + below[l]);
     if ((p.stored & ~elements_of_block(count, l)) != 0) return true;
     if (p.source == ExactSource::listed) return bytes != pad4(n * e);
     if (p.source != ExactSource::terms) return false;
@@ -321,8 +322,10 @@ LACONIC_GPU_RARE bool read_any_chunk(const Warp& w, const std::uint8_t* bytes, s
       all_rows(static_cast<R>(operand.base));
       return in.left() == 0;
     case Kind::raw: {
-      const std::uint8_t* elements = in.take(pad4(static_cast<std::uint32_t>(count * shape.element_bytes)));
-      if (shape.sum || elements == nullptr || in.left() != 0) return false;
+      std::uint32_t place = 0;
+      if (shape.sum || !in.take(pad4(static_cast<std::uint32_t>(count * shape.element_bytes)), place) || in.left() != 0)
+        return false;
+      const std::uint8_t* elements = in.at(place);
       all_rows(0);
       if (shape.exact_only) {
         w.each([&](int l) {

@@ -144,72 +144,74 @@ LACONIC_GPU_FN void write_codes(const Warp& w, const Dictionary& d, const PerLan
 
 // ---------------------------------------------------------------------------------------------------------- reading
 
-/// Takes pieces off the front of a chunk; all lanes alike. Once a piece is not there, nothing is.
+/// Takes pieces off the front of a chunk; all lanes alike. Places are counted from the chunk's beginning: a pointer
+/// that may be null is none to shared memory for the compiler, and is loaded from in a slower way.
 class Pieces {
  public:
-  LACONIC_GPU_FN Pieces(const std::uint8_t* at, std::uint32_t left) : at_(at), left_(left) {}
-  /// The next n bytes, or null.
-  LACONIC_GPU_FN const std::uint8_t* take(std::uint32_t n) {
-    if (n > left_) return nullptr;
-    const std::uint8_t* p = at_;
-    at_ += n;
+  LACONIC_GPU_FN Pieces(const std::uint8_t* chunk, std::uint32_t bytes) : chunk_(chunk), left_(bytes) {}
+  /// Whether n bytes more are there; then `place` is where they are, and they are taken.
+  LACONIC_GPU_FN bool take(std::uint32_t n, std::uint32_t& place) {
+    if (n > left_) return false;
+    place = place_;
+    place_ += n;
     left_ -= n;
-    return p;
+    return true;
   }
   [[nodiscard]] LACONIC_GPU_FN std::uint32_t left() const { return left_; }
+  [[nodiscard]] LACONIC_GPU_FN const std::uint8_t* at(std::uint32_t place) const { return chunk_ + place; }
 
  private:
-  const std::uint8_t* at_;
+  const std::uint8_t* chunk_;
+  std::uint32_t place_ = 0;
   std::uint32_t left_;
 };
 
 LACONIC_GPU_FN bool read_fill_value(Pieces& in, const ChunkShape& shape, std::uint64_t& fill) {
-  const std::uint8_t* p = in.take(fill_value_bytes(shape));
-  if (p == nullptr) return false;
-  fill = fill_value_bytes(shape) == 8 ? load64(p) : load32(p);
+  std::uint32_t place = 0;
+  if (!in.take(fill_value_bytes(shape), place)) return false;
+  fill = fill_value_bytes(shape) == 8 ? load64(in.at(place)) : load32(in.at(place));
   return shape.element_bytes != 2 || shape.sum || fill <= 0xFFFF;
 }
 
 /// Word, base and, in a coded or fill chunk, fill. False: no chunk of version 1.
 template <class I>
 LACONIC_GPU_FN bool read_start(Pieces& in, const ChunkShape& shape, Start& s) {
-  const std::uint8_t* p = in.take(4);
-  if (p == nullptr) return false;
-  s.word = Word::unpack(load32(p));
+  std::uint32_t place = 0;
+  if (!in.take(4, place)) return false;
+  s.word = Word::unpack(load32(in.at(place)));
   s.base = s.word.base;
   if (s.word.kind == Kind::raw) return true;
   if (s.word.kind == Kind::fill) return !shape.exact_only && read_fill_value(in, shape, s.fill);
   if (s.word.kind == Kind::coded && !s.word.valid_codes()) return false;
   if (s.word.long_base) {
-    p = in.take(sizeof(I));
-    if (p == nullptr) return false;
-    s.base = sizeof(I) == 8 ? static_cast<std::int64_t>(load64(p)) : static_cast<std::int32_t>(load32(p));
+    if (!in.take(sizeof(I), place)) return false;
+    s.base = sizeof(I) == 8 ? static_cast<std::int64_t>(load64(in.at(place)))
+                            : static_cast<std::int32_t>(load32(in.at(place)));
   }
   if (s.word.kind == Kind::constant || !s.word.has_fill) return true;
-  p = in.take(4);
-  if (shape.exact_only || p == nullptr) return false;
-  s.fill_blocks = load32(p);
+  if (shape.exact_only || !in.take(4, place)) return false;
+  s.fill_blocks = load32(in.at(place));
   return read_fill_value(in, shape, s.fill);
 }
 
 /// Each block's code. False: the section is not there, or an index is beyond the dictionary.
 LACONIC_GPU_FN bool read_codes(const Warp& w, Pieces& in, const Word& word, PerLane<std::uint32_t>& codes) {
   if (word.index_planes == Word::plain_codes) {
-    const std::uint8_t* p = in.take(chunk_blocks);
-    if (p == nullptr) return false;
-    w.each([&](int l) { codes[l] = p[l]; });
+    std::uint32_t place = 0;
+    if (!in.take(chunk_blocks, place)) return false;
+    w.each([&](int l) { codes[l] = in.at(place)[l]; });
     return true;
   }
-  const std::uint8_t* planes = in.take(4 * word.index_planes);
-  const std::uint8_t* dictionary = in.take(pad4(word.dictionary));
-  if (planes == nullptr || dictionary == nullptr) return false;
+  std::uint32_t planes = 0;
+  std::uint32_t dictionary = 0;
+  if (!in.take(4 * word.index_planes, planes) || !in.take(pad4(word.dictionary), dictionary)) return false;
   PerLane<std::uint32_t> index;
   w.each([&](int l) {
     LACONIC_GPU_KEEP_LOOP
-    for (std::uint32_t j = 0; j < word.index_planes; ++j) index[l] |= (load32(planes + 4 * j) >> l & 1) << j;
+    for (std::uint32_t j = 0; j < word.index_planes; ++j) index[l] |= (load32(in.at(planes + 4 * j)) >> l & 1) << j;
   });
   if (w.any([&](int l) { return index[l] >= word.dictionary; })) return false;
-  w.each([&](int l) { codes[l] = dictionary[index[l]]; });
+  w.each([&](int l) { codes[l] = in.at(dictionary)[index[l]]; });
   return true;
 }
 

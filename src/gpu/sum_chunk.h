@@ -1,123 +1,11 @@
-// Sums of chunks by one warp: of up to eight streams, or of elements and up to seven streams; in planes where that is
-// possible (docs/format.md, section 9). The result is what adding one after another gives, from the left. Source: ours;
-// the definition is codec/slice/reference.cc.
+// Sums of chunks by one warp: of up to eight streams, or of elements and up to seven streams; in planes or integers
+// where that is possible (docs/format.md, section 9). The result is what adding one after another gives, from the left.
+// Source: ours; the definition is codec/slice/reference.cc.
 #pragma once
 
-#include "gpu/decode_chunk.h"
-#include "gpu/plan.h"
+#include "gpu/sum_rows.h"
 
 namespace laconic::gpu::LACONIC_GPU_SIDE {
-
-/// One chunk's operands.
-template <class T>
-struct SumInput {
-  const typename T::Bits* x;  ///< the local one's elements
-  const Source* sources;      ///< of all operands; that of a local one is not used
-  std::uint64_t chunk;
-
-  [[nodiscard]] LACONIC_GPU_FN ChunkIn in(int j) const { return sources[j].chunk(chunk); }
-};
-
-// ------------------------------------------------------------------------------------------------------ the fast way
-
-/// Whether all values of two's complement planes fit 8 G - spare bits.
-template <int G>
-LACONIC_GPU_FN bool leaves_spare(const Warp& w, const PerLane<Planes<G>>& planes, int spare) {
-  return !w.any([&](int l) {
-    std::uint32_t differ = 0;
-    LACONIC_GPU_UNROLL
-    for (int k = 2; k <= 4; ++k) {
-      if (k > spare + 1) continue;
-      differ |= planes[l].half[8 * G - k][0] ^ planes[l].half[8 * G - 1][0];
-      differ |= planes[l].half[8 * G - k][1] ^ planes[l].half[8 * G - 1][1];
-    }
-    return differ != 0;
-  });
-}
-
-/// A sum on its way, all lanes alike.
-struct FastSum {
-  Predictor predictor = Predictor::none;
-  std::uint32_t base = 0;
-  bool coded = false;  ///< some operand is; else the sum is constant so far, and the planes are 0
-};
-
-/// The first operand's elements as residuals of the predictor that the stream behind it has.
-template <class T, int G>
-LACONIC_GPU_FN FastRead local_planes(const Warp& w, const SumPlan& plan, const SumInput<T>& input, int spare,
-                                     std::uint8_t* region, FastSum& sum, PerLane<Planes<G>>& planes) {
-  const Rows<std::int32_t> rows(region);
-  const ChunkIn next = input.in(1);
-  if (next.size < 4) return FastRead::rare;
-  const Word word = Word::unpack(load32(next.data));
-  if (word.kind != Kind::coded || !word.valid_codes()) return FastRead::rare;
-  if (!quantise_chunk<T>(w, plan.operand[0], input.x, chunk_values, rows)) return FastRead::rare;
-  sum.coded = true;
-  sum.predictor = word.predictor;
-  const std::int32_t base =
-      word.predictor == Predictor::none ? sampled_mean<std::int32_t>(w, rows) : static_cast<std::int32_t>(rows[0]);
-  sum.base = static_cast<std::uint32_t>(base);
-  if (word.predictor == Predictor::second) slopes_in_place(w, rows);
-  const bool fits = planes_of_rows(w, rows, word.predictor != Predictor::none, base, planes);
-  return fits && leaves_spare(w, planes, spare) ? FastRead::done : FastRead::too_wide;
-}
-
-/// Adds a stream's chunk.
-template <int G>
-LACONIC_GPU_FN FastRead add_stream(const Warp& w, const Params& p, const ChunkIn& in, int spare, std::uint8_t* region,
-                                   FastSum& sum, PerLane<Planes<G>>& planes) {
-  const std::uint8_t* bytes = fetch_chunk(w, in, region, region_bytes<std::int32_t>);
-  if (bytes == nullptr) return FastRead::rare;
-  Start start;
-  PerLane<Planes<G>> other;
-  PerLane<std::uint64_t> marks;
-  const FastRead read = read_planes(w, bytes, in.size, p.shape, start, other, marks);
-  if (read == FastRead::too_wide) return read;
-  if (read == FastRead::rare) {
-    if (start.word.kind != Kind::constant || in.size != 4U + (start.word.long_base ? 4U : 0U)) return read;
-    sum.base += static_cast<std::uint32_t>(start.base);
-    return FastRead::done;
-  }
-  if (w.any([&](int l) { return marks[l] != 0; })) return FastRead::rare;
-  if (!leaves_spare(w, other, spare)) return FastRead::too_wide;
-  if (sum.coded && sum.predictor != start.word.predictor) return FastRead::rare;
-  sum.coded = true;
-  sum.predictor = start.word.predictor;
-  sum.base += static_cast<std::uint32_t>(start.base);
-  w.each([&](int l) { add_planes(planes[l], other[l]); });
-  return FastRead::done;
-}
-
-template <class T, int G>
-LACONIC_GPU_FN FastRead sum_planes(const Warp& w, const SumPlan& plan, const SumInput<T>& input, std::uint8_t* region,
-                                   Made& made) {
-  const int spare = static_cast<int>(bit_width(static_cast<unsigned>(plan.operands - 1)));
-  FastSum sum;
-  PerLane<Planes<G>> planes;
-  FastRead read = FastRead::done;
-  w.each([&](int l) {
-    LACONIC_GPU_UNROLL
-    for (auto& plane : planes[l].half) plane[0] = plane[1] = 0;
-  });
-  if (plan.local) read = local_planes(w, plan, input, spare, region, sum, planes);
-  LACONIC_GPU_KEEP_LOOP
-  for (int j = plan.local ? 1 : 0; j < plan.operands && read == FastRead::done; ++j) {
-    read = add_stream(w, plan.operand[j], input.in(j), spare, region, sum, planes);
-    // A partial sum that is constant would have become a constant chunk, with another base.
-    std::int32_t residual = 0;
-    if (read == FastRead::done && j > 0 && j + 1 < plan.operands && sum.coded && sum.predictor == Predictor::none &&
-        all_residuals_equal(w, planes, residual))
-      return FastRead::rare;
-  }
-  if (read != FastRead::done) return read;
-  const auto base = static_cast<std::int32_t>(sum.base);
-  Fill fill;
-  made.as = Made::As::bytes;
-  made.bytes = sum.coded ? write_planes(w, planes, {sum.predictor, base}, fill, plan.result.shape,
-                                        region_bytes<std::int32_t>, region)
-                         : write_constant<std::int32_t>(w, base, plan.result.shape, region);
-  return made.bytes != 0 ? FastRead::done : FastRead::rare;
-}
 
 // ------------------------------------------------------------------------------------- the way that can do everything
 
@@ -268,33 +156,6 @@ LACONIC_GPU_RARE bool read_operand(const Warp& w, const SumPlan& plan, const Sum
   return true;
 }
 
-/// A sum of operands as the next one meets it, all lanes alike.
-template <class R>
-struct Partial {
-  Origin origin = Origin::elements;
-  Choice<R> choice;    ///< of a coded one; of a constant one the base
-  bool given = false;  ///< choice is that of the sum, as it follows from its operands'
-};
-
-/// The predictor of a sum, where it follows from those of its operands.
-template <class R>
-LACONIC_GPU_FN Partial<R> sum_choice(const Partial<R>& a, const OperandStart& b, bool a_is_local) {
-  Partial<R> s;
-  const auto base = [&](R base_a) { return wrap_add(base_a, static_cast<R>(b.base)); };
-  if (b.origin == Origin::elements) return s;
-  if (a_is_local) {
-    if (b.origin != Origin::coded) return s;
-    s.given = true;
-    s.choice = {b.predictor, base(a.choice.base)};
-    return s;
-  }
-  if (a.origin == Origin::elements) return s;
-  if (a.origin == Origin::coded && b.origin == Origin::coded && a.choice.predictor != b.predictor) return s;
-  s.given = true;
-  s.choice = {a.origin == Origin::coded ? a.choice.predictor : b.predictor, base(a.choice.base)};
-  return s;
-}
-
 /// Adds operand j to the rows of the sum of those before it, and their marks; then they are held.
 template <class R>
 LACONIC_GPU_FN void add_operand(const Warp& w, const SumPlan& plan, const SumScratch<R>& scratch, int j, int count,
@@ -380,9 +241,9 @@ LACONIC_GPU_FN Made sum_fast(const Warp& w, const SumPlan& plan, const SumInput<
   Made made{Made::As::again, 0};
   if constexpr (sizeof(R) == 4) {
     if (count < chunk_values) return made;
-    FastRead read = sum_planes<T, 1>(w, plan, input, region, made);
-    if (read == FastRead::too_wide) read = sum_planes<T, 2>(w, plan, input, region, made);
-    if (read != FastRead::done) made = {Made::As::again, 0};
+    FastRead read = FastRead::done;
+    made = sum_in_planes(w, plan, input, region, read);
+    if (read == FastRead::unlike) made = sum_in_rows(w, plan, input, region);
   }
   return made;
 }

@@ -56,7 +56,7 @@ TEST(Planes, GoToIntegersAndBack) {
       to_zigzag(p);
       from_zigzag(p);
     }
-    rows_of_planes(Warp(), wide, Predictor::first, q[0], rows);
+    rows_of_planes<false>(Warp(), wide, Predictor::first, q[0], rows);
     for (int i = 0; i < chunk_values; ++i) ASSERT_EQ(rows[i], q[static_cast<std::size_t>(i)]) << i;
   }
 }

@@ -1,0 +1,150 @@
+// Sums of chunks in planes: the operands are coded with one predictor, and nothing leaves the registers but bytes.
+// Source: ours; the definition is codec/slice/reference.cc.
+#pragma once
+
+#include "gpu/decode_chunk.h"
+#include "gpu/plan.h"
+
+namespace laconic::gpu::LACONIC_GPU_SIDE {
+
+/// One chunk's operands.
+template <class T>
+struct SumInput {
+  const typename T::Bits* x;  ///< the local one's elements
+  const Source* sources;      ///< of all operands; that of a local one is not used
+  std::uint64_t chunk;
+
+  [[nodiscard]] LACONIC_GPU_FN ChunkIn in(int j) const { return sources[j].chunk(chunk); }
+};
+
+/// Whether all values of two's complement planes fit 8 G - spare bits.
+template <int G>
+LACONIC_GPU_FN bool leaves_spare(const Warp& w, const PerLane<Planes<G>>& planes, int spare) {
+  return !w.any([&](int l) {
+    std::uint32_t differ = 0;
+    LACONIC_GPU_UNROLL
+    for (int k = 2; k <= 4; ++k) {
+      if (k > spare + 1) continue;
+      differ |= planes[l].half[8 * G - k][0] ^ planes[l].half[8 * G - 1][0];
+      differ |= planes[l].half[8 * G - k][1] ^ planes[l].half[8 * G - 1][1];
+    }
+    return differ != 0;
+  });
+}
+
+/// A sum on its way, all lanes alike.
+struct PlaneSum {
+  Predictor predictor = Predictor::none;
+  std::uint32_t base = 0;
+  bool coded = false;  ///< some operand is; else the sum is constant so far, and the planes are 0
+  bool rows = false;   ///< the region holds what the local operand's residuals are differences of
+  int next = 0;        ///< the first operand that it does not have yet
+};
+
+/// The first operand's elements as residuals of the predictor that the stream behind it has.
+template <class T, int G>
+LACONIC_GPU_FN FastRead local_planes(const Warp& w, const SumPlan& plan, const SumInput<T>& input, int spare,
+                                     std::uint8_t* region, PlaneSum& sum, PerLane<Planes<G>>& planes) {
+  const Rows<std::int32_t> rows(region);
+  if (!sum.rows) {
+    const ChunkIn next = input.in(1);
+    if (next.size < 4) return FastRead::rare;
+    const Word word = Word::unpack(load32(next.data));
+    if (word.kind == Kind::constant) return FastRead::unlike;
+    if (word.kind != Kind::coded || !word.valid_codes()) return FastRead::rare;
+    if (!quantise_chunk<T>(w, plan.operand[0], input.x, chunk_values, rows)) return FastRead::rare;
+    sum.rows = sum.coded = true;
+    sum.predictor = word.predictor;
+    const std::int32_t base =
+        word.predictor == Predictor::none ? sampled_mean<std::int32_t>(w, rows) : static_cast<std::int32_t>(rows[0]);
+    sum.base = static_cast<std::uint32_t>(base);
+    if (word.predictor == Predictor::second) slopes_in_place(w, rows);
+  }
+  const bool fits =
+      planes_of_rows(w, rows, sum.predictor != Predictor::none, static_cast<std::int32_t>(sum.base), planes);
+  if (!fits || !leaves_spare(w, planes, spare)) return FastRead::too_wide;
+  sum.next = 1;
+  return FastRead::done;
+}
+
+/// Adds a stream's chunk.
+template <int G>
+LACONIC_GPU_FN FastRead add_stream(const Warp& w, const Params& p, const ChunkIn& in, int spare, std::uint8_t* region,
+                                   PlaneSum& sum, PerLane<Planes<G>>& planes) {
+  if (!fetch_chunk(w, in, region, region_bytes<std::int32_t>)) return FastRead::rare;
+  Start start;
+  PerLane<Planes<G>> other;
+  PerLane<std::uint64_t> marks;
+  const FastRead read = read_planes(w, region + bytes_before_chunk(in), in.size, p.shape, start, other, marks);
+  if (read == FastRead::too_wide) return read;
+  if (read == FastRead::rare) {
+    if (!is_constant_chunk(start, in.size)) return read;
+    sum.base += static_cast<std::uint32_t>(start.base);
+    ++sum.next;
+    return FastRead::done;
+  }
+  if (w.any([&](int l) { return marks[l] != 0; })) return FastRead::rare;
+  if (!leaves_spare(w, other, spare)) return FastRead::too_wide;
+  if (sum.coded && sum.predictor != start.word.predictor) return FastRead::unlike;
+  sum.coded = true;
+  sum.predictor = start.word.predictor;
+  sum.base += static_cast<std::uint32_t>(start.base);
+  ++sum.next;
+  w.each([&](int l) { add_planes(planes[l], other[l]); });
+  return FastRead::done;
+}
+
+/// Adds the operands from sum.next on; too_wide: up to one that needs more planes.
+template <class T, int G>
+LACONIC_GPU_FN FastRead add_planes_of(const Warp& w, const SumPlan& plan, const SumInput<T>& input,
+                                      std::uint8_t* region, PlaneSum& sum, PerLane<Planes<G>>& planes) {
+  const int spare = static_cast<int>(bit_width(static_cast<unsigned>(plan.operands - 1)));
+  FastRead read = FastRead::done;
+  if (sum.next == 0 && plan.local) read = local_planes(w, plan, input, spare, region, sum, planes);
+  LACONIC_GPU_KEEP_LOOP
+  while (read == FastRead::done && sum.next < plan.operands) {
+    const int j = sum.next;
+    read = add_stream(w, plan.operand[j], input.in(j), spare, region, sum, planes);
+    // A partial sum that is constant would have become a constant chunk, with another base.
+    std::int32_t residual = 0;
+    if (read == FastRead::done && j > 0 && j + 1 < plan.operands && sum.coded && sum.predictor == Predictor::none &&
+        all_residuals_equal(w, planes, residual))
+      return FastRead::unlike;
+  }
+  return read;
+}
+
+template <int G>
+LACONIC_GPU_FN Made write_sum(const Warp& w, const SumPlan& plan, const PlaneSum& sum, PerLane<Planes<G>>& planes,
+                              std::uint8_t* region) {
+  const auto base = static_cast<std::int32_t>(sum.base);
+  if (!sum.coded) return {Made::As::bytes, write_constant<std::int32_t>(w, base, plan.result.shape, region)};
+  Fill fill;
+  const std::uint32_t bytes =
+      write_planes(w, planes, {sum.predictor, base}, fill, plan.result.shape, region_bytes<std::int32_t>, region);
+  return {bytes != 0 ? Made::As::bytes : Made::As::again, bytes};
+}
+
+/// The chunk, if it is to be had this way; `read` says why not. Operands are added in eight planes as long as they fit
+/// those; the sum so far goes on in sixteen.
+template <class T>
+LACONIC_GPU_FN Made sum_in_planes(const Warp& w, const SumPlan& plan, const SumInput<T>& input, std::uint8_t* region,
+                                  FastRead& read) {
+  PlaneSum sum;
+  PerLane<Planes<2>> wide;
+  {
+    PerLane<Planes<1>> planes;
+    w.each([&](int l) {
+      LACONIC_GPU_UNROLL
+      for (auto& plane : planes[l].half) plane[0] = plane[1] = 0;
+    });
+    read = add_planes_of(w, plan, input, region, sum, planes);
+    if (read == FastRead::done) return write_sum(w, plan, sum, planes, region);
+    if (read != FastRead::too_wide) return {};
+    w.each([&](int l) { widen(planes[l], wide[l]); });
+  }
+  read = add_planes_of(w, plan, input, region, sum, wide);
+  return read == FastRead::done ? write_sum(w, plan, sum, wide, region) : Made{};
+}
+
+}  // namespace laconic::gpu::LACONIC_GPU_SIDE

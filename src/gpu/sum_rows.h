@@ -1,0 +1,124 @@
+// Sums of chunks in integers: of operands that have several predictors, or of elements and a constant chunk. The
+// integers take the region, so streams are read where they lie; nothing but that is slower than in planes, and the
+// transposes that it takes. Source: ours; the definition is codec/slice/reference.cc.
+#pragma once
+
+#include "gpu/sum_choice.h"
+#include "gpu/sum_planes.h"
+
+namespace laconic::gpu::LACONIC_GPU_SIDE {
+
+/// An operand of the first few groups of planes that has been read, but not added yet.
+LACONIC_GPU_FN OperandStart operand_of(const Start& start) {
+  OperandStart o;
+  o.origin = start.word.kind == Kind::constant ? Origin::constant : Origin::coded;
+  o.predictor = start.word.predictor;
+  o.base = start.base;
+  return o;
+}
+
+/// Adds a stream's chunk to the rows; meet(operand) is called before. False: it is not of this sort.
+template <class F>
+LACONIC_GPU_FN bool add_to_rows(const Warp& w, const Params& p, const ChunkIn& in, const Rows<std::int32_t>& rows,
+                                F meet) {
+  // What is read, and not used, behind the chunk has to be there.
+  if (in.size == 0 || static_cast<std::uint64_t>(in.limit - in.data) < in.size + fast_read_slack) return false;
+  Start start;
+  PerLane<std::uint64_t> marks;
+  const auto add = [&](const auto& planes) {
+    if (w.any([&](int l) { return marks[l] != 0; })) return false;
+    meet(operand_of(start));
+    rows_of_planes<true>(w, planes, start.word.predictor, static_cast<std::int32_t>(start.base), rows);
+    return true;
+  };
+  FastRead read = FastRead::rare;
+  {
+    PerLane<Planes<1>> planes;
+    read = read_planes(w, in.data, in.size, p.shape, start, planes, marks);
+    if (read == FastRead::done) return add(planes);
+  }
+  if (read == FastRead::too_wide) {
+    PerLane<Planes<2>> planes;
+    read = read_planes(w, in.data, in.size, p.shape, start, planes, marks);
+    return read == FastRead::done && add(planes);
+  }
+  if (!is_constant_chunk(start, in.size)) return false;
+  meet(operand_of(start));
+  const auto base = static_cast<std::int32_t>(start.base);
+  w.each([&](int l) {
+    LACONIC_GPU_KEEP_LOOP
+    for (int u = 0; u < Rows<std::int32_t>::units; ++u)
+      for (auto& q : rows.unit(l, u).v) q = wrap_add(q, base);
+  });
+  return true;
+}
+
+LACONIC_GPU_FN bool all_alike(const Warp& w, const Rows<std::int32_t>& rows) {
+  const std::int32_t first = rows[0];
+  return !w.any([&](int l) {
+    std::uint32_t differ = 0;
+    LACONIC_GPU_KEEP_LOOP
+    for (int u = 0; u < Rows<std::int32_t>::units; ++u)
+      for (const auto q : rows.unit(l, u).v) differ |= static_cast<std::uint32_t>(q ^ first);
+    return differ != 0;
+  });
+}
+
+/// What the sum so far would be if it were written and read.
+LACONIC_GPU_FN void settle_rows(const Warp& w, const Rows<std::int32_t>& rows, Partial<std::int32_t>& sum) {
+  if (all_alike(w, rows)) {
+    sum.origin = Origin::constant;
+    sum.choice.base = rows[0];
+    return;
+  }
+  sum.origin = Origin::coded;
+  if (!sum.given) sum.choice = choose_predictor<std::int32_t>(w, rows, true);
+}
+
+/// Adds operand j >= 1, or the first of several streams.
+template <class T>
+LACONIC_GPU_FN bool add_operand_to_rows(const Warp& w, const SumPlan& plan, const SumInput<T>& input, int j,
+                                        const Rows<std::int32_t>& rows, Partial<std::int32_t>& sum) {
+  const bool to_local = j == 1 && plan.local;
+  const auto meet = [&](const OperandStart& o) {
+    if (j == 0) {
+      sum.origin = o.origin;
+      sum.choice = {o.predictor, static_cast<std::int32_t>(o.base)};
+      return;
+    }
+    if (to_local) {  // an array's base depends on the predictor of the stream behind it
+      const bool mean = o.origin == Origin::coded && o.predictor == Predictor::none;
+      sum.choice.base = mean ? sampled_mean<std::int32_t>(w, rows) : static_cast<std::int32_t>(rows[0]);
+    }
+    sum = sum_choice(sum, o, to_local);
+  };
+  if (!add_to_rows(w, plan.operand[j], input.in(j), rows, meet)) return false;
+  if (j == 0) return true;
+  if (sum.given && sum.choice.predictor != Predictor::none) sum.choice.base = rows[0];
+  if (j + 1 < plan.operands) settle_rows(w, rows, sum);
+  return true;
+}
+
+template <class T>
+LACONIC_GPU_RARE Made sum_in_rows(const Warp& w, const SumPlan& plan, const SumInput<T>& input, std::uint8_t* region) {
+  const Rows<std::int32_t> rows(region);
+  Partial<std::int32_t> sum;
+  if (plan.local) {
+    if (!quantise_chunk<T>(w, plan.operand[0], input.x, chunk_values, rows)) return {};
+  } else {
+    w.each([&](int l) {
+      LACONIC_GPU_KEEP_LOOP
+      for (int u = 0; u < Rows<std::int32_t>::units; ++u) rows.unit(l, u) = {};
+    });
+  }
+  LACONIC_GPU_KEEP_LOOP
+  for (int j = plan.local ? 1 : 0; j < plan.operands; ++j) {
+    if (!add_operand_to_rows(w, plan, input, j, rows, sum)) return {};
+  }
+  const Fill fill;
+  const Made made = write_rows(w, rows, sum.given ? &sum.choice : nullptr, fill, plan.result.shape,
+                               region_bytes<std::int32_t>, region);
+  return made.as == Made::As::bytes ? made : Made{};
+}
+
+}  // namespace laconic::gpu::LACONIC_GPU_SIDE
