@@ -99,13 +99,18 @@ LACONIC_GPU_FN void bytes_in_order(const std::uint32_t (&w)[8], std::uint32_t* x
   }
 }
 
-/// Bit g: byte g of x is not 0.
-LACONIC_GPU_FN std::uint32_t non_zero_bytes(std::uint32_t x) {
-  const std::uint32_t high = ((((x & 0x7F7F7F7FU) + 0x7F7F7F7FU) | x) & 0x80808080U) >> 7;
-  return (high * 0x10204080U) >> 28;
+/// The top bit of each byte that is not 0.
+LACONIC_GPU_FN std::uint32_t tops_of_bytes(std::uint32_t x) {
+  return (((x & 0x7F7F7F7FU) + 0x7F7F7F7FU) | x) & 0x80808080U;
 }
-LACONIC_GPU_FN std::uint32_t non_zero_bytes(std::uint64_t x) {
-  return non_zero_bytes(static_cast<std::uint32_t>(x)) | non_zero_bytes(static_cast<std::uint32_t>(x >> 32)) << 4;
+
+/// Bit g: byte g of the eight bytes high:low is not 0.
+LACONIC_GPU_FN std::uint32_t non_zero_bytes(std::uint32_t low, std::uint32_t high) {
+  const std::uint32_t there = tops_of_bytes(low) >> 7 | tops_of_bytes(high) >> 3;
+  return there * 0x00204081U >> 21 & 255;  // no two of the product's bits meet
+}
+LACONIC_GPU_FN std::uint32_t non_zero_bytes(std::uint64_t plane) {
+  return non_zero_bytes(static_cast<std::uint32_t>(plane), static_cast<std::uint32_t>(plane >> 32));
 }
 
 }  // namespace laconic::gpu::LACONIC_GPU_SIDE

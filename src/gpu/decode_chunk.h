@@ -30,16 +30,17 @@ LACONIC_GPU_FN bool fetch_chunk(const Warp& w, const ChunkIn& in, std::uint8_t* 
   const std::uint32_t before = bytes_before_chunk(in);
   if (in.size > room - 32 - fast_read_slack) return false;
   const std::uint8_t* from = in.data - before;
+  const std::uint32_t end = before + in.size;
+  const auto there =
+      static_cast<std::uint64_t>(in.limit - from);  // only a frame's last unit may not be there as a whole
+  const std::uint32_t whole = end <= there - there % 16 ? end : static_cast<std::uint32_t>(there) & ~15U;
   w.each([&](int l) {
     LACONIC_GPU_KEEP_LOOP
-    for (std::uint32_t i = 16 * static_cast<std::uint32_t>(l); i < before + in.size; i += 16 * warp_lanes) {
-      if (in.limit - from >= i + 16) {
-        copy_unit_ahead(region + i, from + i);
-      } else {
-        for (std::uint32_t k = i; k < i + 16 && from + k < in.data + in.size; k += 4)
-          store32(region + k, load32(from + k));
-      }
-    }
+    for (std::uint32_t i = 16 * static_cast<std::uint32_t>(l); i < whole; i += 16 * warp_lanes)
+      copy_unit_ahead(region + i, from + i);
+    LACONIC_GPU_KEEP_LOOP
+    for (std::uint32_t i = whole + 4 * static_cast<std::uint32_t>(l); i < end; i += 4 * warp_lanes)
+      store32(region + i, load32(from + i));
 #if defined(__CUDA_ARCH__)
     __pipeline_commit();
     __pipeline_wait_prior(0);

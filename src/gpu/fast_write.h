@@ -33,9 +33,9 @@ LACONIC_GPU_FN void plan_block(const Planes<G>& p, std::uint32_t width, std::uin
   for (int r = 0; r < 8 * G; ++r) {
     if (r % 4 == 0) plan.masks[r / 4] = 0;
     if (static_cast<std::uint32_t>(r) >= widest) continue;
-    const std::uint32_t mask = non_zero_bytes(p.half[r][0]) | non_zero_bytes(p.half[r][1]) << 4;
+    const std::uint32_t mask = non_zero_bytes(p.half[r][0], p.half[r][1]);
     plan.masks[r / 4] |= mask << (8 * (r % 4));
-    const std::uint32_t zeros = ~mask & 255;
+    const std::uint32_t zeros = mask ^ 255;
     running = running && static_cast<std::uint32_t>(r) < width && (zeros & (zeros - 1)) == 0;
     run += running ? 1 : 0;
   }
@@ -89,6 +89,13 @@ LACONIC_GPU_FN void put_block(const Planes<G>& p, const BlockPlan<G>& plan, std:
 /// Whether all residuals are the same (zigzag planes); then that is `residual`.
 template <int G>
 LACONIC_GPU_FN bool all_residuals_equal(const Warp& w, const PerLane<Planes<G>>& planes, std::int32_t& residual) {
+  // Most chunks show it in the lowest planes.
+  if (w.any([&](int l) {
+        const auto& half = planes[l].half;
+        return half[0][0] != 0 - (half[0][0] & 1) || half[0][0] != half[0][1] || half[1][0] != 0 - (half[1][0] & 1) ||
+               half[1][0] != half[1][1];
+      }))
+    return false;
   PerLane<std::uint32_t> first;
   const bool differ = w.any([&](int l) {
     bool same = true;

@@ -170,7 +170,7 @@ LACONIC_GPU_FN void run_locate(const Tile& tile, std::uint64_t number, const Loc
         frame::header_bytes + slice::table_bytes(at.count) + bytes_before(w, number, total, at.states);
     w.each([&](int l) {
       if (l != 0) return;
-      shared.begin = begin;
+      shared.begin[0] = begin;
       if ((number + 1) * located_by_tile < chunks) return;
       at.offsets[chunks] = begin + total;
       if (!valid || begin + total != load64(at.frame + frame::at_bytes))
@@ -178,7 +178,7 @@ LACONIC_GPU_FN void run_locate(const Tile& tile, std::uint64_t number, const Loc
     });
   });
   tile.each_warp([&](const Warp& w, int k) {
-    std::uint64_t begin = shared.begin;
+    std::uint64_t begin = shared.begin[0];
     for (int i = 0; i < k; ++i) begin += shared.bytes[i];
     w.each([&](int l) {
       std::uint64_t offset = begin + below[k][l];

@@ -185,7 +185,7 @@ LACONIC_GPU_FN void store16(std::uint8_t* p, std::uint16_t v) {
 /// What the warps of a tile tell each other, in shared memory.
 struct TileShared {
   std::uint32_t bytes[tile_warps];
-  std::uint64_t begin;  ///< of the tile's chunks, from the frame's first byte
+  std::uint64_t begin[tile_warps];  ///< of each chunk, from the frame's first byte
 };
 
 LACONIC_GPU_FN int elements_in(std::uint64_t count, std::uint64_t chunk) {
@@ -210,12 +210,13 @@ LACONIC_GPU_FN void place_in_slot(const Warp& w, int k, std::uint64_t chunk, int
 LACONIC_GPU_FN void find_begin(const Warp& w, std::uint64_t number, const Sink& sink, TileShared& shared) {
   const std::uint64_t chunks = slice::chunks_of(sink.count);
   std::uint32_t total = 0;
-  for (const std::uint32_t n : shared.bytes) total += n;
+  const PerLane<std::uint32_t> below =
+      w.sum_below<std::uint32_t>([&](int l) { return l < tile_warps ? shared.bytes[l] : 0U; }, total);
   const std::uint64_t payload_at = frame::header_bytes + slice::table_bytes(sink.count);
   const std::uint64_t begin = payload_at + bytes_before(w, number, total, sink.states);
   w.each([&](int l) {
+    if (l < tile_warps) shared.begin[l] = begin + below[l];
     if (l != 0) return;
-    shared.begin = begin;
     if ((number + 1) * tile_warps < chunks) return;
     const std::uint64_t end = begin + total;
     sink.report->bytes = end;
@@ -262,8 +263,7 @@ LACONIC_GPU_FN void run_tile(const Tile& tile, std::uint64_t number, Op& op, con
   });
   tile.each_warp([&](const Warp& w, int k) {
     if (bytes[k] == 0) return;
-    std::uint64_t at = shared.begin;
-    for (int i = 0; i < k; ++i) at += shared.bytes[i];
+    const std::uint64_t at = shared.begin[k];
     if (at + bytes[k] > sink.capacity) return;
     w.each([&](int l) {
       if (l == 0) store16(sink.out + frame::header_bytes + 2 * chunk_of(k), static_cast<std::uint16_t>(bytes[k] / 4));
