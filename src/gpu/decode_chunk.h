@@ -90,22 +90,19 @@ LACONIC_GPU_FN bool decode_fast(const Warp& w, const Params& p, const ChunkIn& i
   if (!fetch_chunk(w, in, region, region_bytes<I>)) return false;
   const std::uint8_t* bytes = region + bytes_before_chunk(in);
   const Rows<I> rows(region);
-  Start start;
+  FoundParts found;
   PerLane<std::uint64_t> marks;
-  FastRead read = FastRead::rare;
-  {
+  const Start& start = found.start;
+  const auto read = [&](auto& planes) {
+    if (!read_planes(w, bytes, found, planes, marks)) return false;
+    rows_of_planes<false>(w, planes, start.word.predictor, static_cast<I>(start.base), rows);
+    return true;
+  };
+  if (find_parts(w, bytes, in.size, p.shape, 16, found) == FastRead::done) {
     PerLane<Planes<1>> planes;
-    read = read_planes(w, bytes, in.size, p.shape, start, planes, marks);
-    if (read == FastRead::done)
-      rows_of_planes<false>(w, planes, start.word.predictor, static_cast<I>(start.base), rows);
-  }
-  if (read == FastRead::too_wide) {
-    PerLane<Planes<2>> planes;
-    read = read_planes(w, bytes, in.size, p.shape, start, planes, marks);
-    if (read == FastRead::done)
-      rows_of_planes<false>(w, planes, start.word.predictor, static_cast<I>(start.base), rows);
-  }
-  if (read != FastRead::done) {
+    PerLane<Planes<2>> wide;
+    if (!(found.widest <= 8 ? read(planes) : read(wide))) return false;
+  } else {
     if (!is_constant_chunk(start, in.size)) return false;
     w.each([&](int l) {
       const auto q = static_cast<I>(start.base);

@@ -64,17 +64,28 @@ LACONIC_GPU_FN Made write_rows(const Warp& w, const Rows<std::int32_t>& rows, co
   return n != 0 ? Made{Made::As::bytes, n} : Made{Made::As::raw, 0};
 }
 
+/// A chunk with one value for all exceptions; apart, so that others are not written with registers for these.
+template <class T>
+LACONIC_GPU_RARE Made encode_filled(const Warp& w, const Params& p, const typename T::Bits* x, int count,
+                                    std::uint32_t longest, std::uint8_t* region) {
+  const Rows<std::int32_t> rows(region);
+  Fill fill;
+  if (!single_fill<T>(w, p, x, count, fill)) return {};
+  hold(w, rows, fill.marks, count);
+  return write_rows(w, rows, nullptr, fill, p.shape, longest, region);
+}
+
 /// The fast way: integers of 32 bits, at most one value for all exceptions, residuals of at most 16 bits.
 template <class T>
 LACONIC_GPU_FN Made encode_fast(const Warp& w, const Params& p, const typename T::Bits* x, int count,
                                 std::uint8_t* region) {
   const Rows<std::int32_t> rows(region);
-  Fill fill;
-  const bool clean = quantise_chunk<T>(w, p, x, count, rows);
-  if (!clean && !single_fill<T>(w, p, x, count, fill)) return {Made::As::again, 0};
-  if (fill.any || count < chunk_values) hold(w, rows, fill.marks, count);
   const auto longest = 4 + pad4(static_cast<std::uint32_t>(count) * sizeof(typename T::Bits));
-  return write_rows(w, rows, nullptr, fill, p.shape, longest, region);
+  if (!quantise_chunk<T>(w, p, x, count, rows)) return encode_filled<T>(w, p, x, count, longest, region);
+  const PerLane<std::uint64_t> no_marks{};
+  if (count < chunk_values) hold(w, rows, no_marks, count);
+  const Fill no_fill{};
+  return write_rows(w, rows, nullptr, no_fill, p.shape, longest, region);
 }
 
 /// Any chunk, straight to `out`, or only its size if that is null. Gives store_raw where raw is not longer.

@@ -17,6 +17,13 @@ struct BlockParts {
   std::uint32_t dense_at, masks_at, bytes_at;
 };
 
+/// A coded chunk whose blocks' parts have been found.
+struct FoundParts {
+  Start start;
+  std::uint32_t widest = 0;  ///< most planes of a block
+  PerLane<BlockParts> blocks;
+};
+
 enum class FastRead {
   done,
   too_wide,  ///< for G groups of planes, not for more
@@ -83,19 +90,20 @@ LACONIC_GPU_FN std::uint32_t bytes_of_masks(const std::uint8_t* chunk, std::uint
 
 /// Reads what comes before the planes and finds every block's parts. `in`: 4-byte aligned.
 LACONIC_GPU_FN FastRead find_parts(const Warp& w, const std::uint8_t* in, std::uint32_t size, const ChunkShape& shape,
-                                   std::uint32_t most_planes, Start& start, PerLane<BlockParts>& parts,
-                                   std::uint32_t& widest) {
+                                   std::uint32_t most_planes, FoundParts& found) {
   Pieces pieces(in, size);
   PerLane<std::uint32_t> codes;
-  if (!read_start<std::int32_t>(pieces, shape, start) || start.word.kind != Kind::coded) return FastRead::rare;
+  const Start& start = found.start;
+  PerLane<BlockParts>& parts = found.blocks;
+  if (!read_start<std::int32_t>(pieces, shape, found.start) || start.word.kind != Kind::coded) return FastRead::rare;
   if (!read_codes(w, pieces, start.word, codes)) return FastRead::rare;
   if (w.any([&](int l) {
         const auto code = static_cast<std::uint8_t>(codes[l]);
         return (code & 31) == slice::code_extended || slice::sparse_of(code) > (code & 31);
       }))
     return FastRead::rare;
-  widest = w.max([&](int l) { return codes[l] & 31; });
-  if (widest > most_planes) return FastRead::too_wide;
+  found.widest = w.max([&](int l) { return codes[l] & 31; });
+  if (found.widest > most_planes) return FastRead::too_wide;
 
   std::uint32_t planes_total = 0;
   const PerLane<std::uint32_t> below = w.sum_below<std::uint32_t>(
@@ -125,52 +133,84 @@ LACONIC_GPU_FN FastRead find_parts(const Warp& w, const std::uint8_t* in, std::u
   return FastRead::done;
 }
 
-/// Reads a chunk's residuals, in two's complement, and the marks of its fill blocks. Every chunk that passes is valid,
-/// but for marks behind the last element.
+/// Takes a lane's zigzag planes one after the other.
+class PlanesIn {
+ public:
+  LACONIC_GPU_FN PlanesIn(const std::uint8_t* in, const BlockParts& block, std::uint32_t widest)
+      : in_(in), block_(block), widest_(widest), mask_(block.masks_at), byte_(block.bytes_at) {}
+
+  /// Plane r, which follows on the one before.
+  LACONIC_GPU_FN void next(std::uint32_t r, std::uint32_t& low, std::uint32_t& high) {
+    low = high = 0;
+    if (r >= widest_) return;
+    if (r < block_.dense) {
+      low = load32(in_ + block_.dense_at + 8 * r);
+      high = load32(in_ + block_.dense_at + 8 * r + 4);
+    } else if (r < block_.width) {
+      get_sparse(in_, in_[mask_++], byte_, low, high);
+    }
+  }
+  /// What follows the last plane.
+  LACONIC_GPU_FN std::uint64_t marks() {
+    if (!block_.marked) return 0;
+    std::uint32_t low = 0;
+    std::uint32_t high = 0;
+    get_sparse(in_, in_[mask_], byte_, low, high);
+    return slice::marks_of(std::uint64_t{high} << 32 | low);
+  }
+
+ private:
+  const std::uint8_t* in_;
+  const BlockParts& block_;
+  std::uint32_t widest_, mask_, byte_;
+};
+
+/// Whether a chain does not start at its base; any: of a lane's planes, the union of their first halves.
+LACONIC_GPU_FN bool starts_elsewhere(const Warp& w, const FoundParts& found, const PerLane<std::uint32_t>& any) {
+  return found.start.word.predictor != Predictor::none && w.any([&](int l) { return l == 0 && (any[l] & 1) != 0; });
+}
+
+/// Reads a chunk's residuals, in two's complement, and the marks of its fill blocks. False: the chunk is not valid; one
+/// that passes is, but for marks behind the last element.
 template <int G>
-LACONIC_GPU_FN FastRead read_planes(const Warp& w, const std::uint8_t* in, std::uint32_t size, const ChunkShape& shape,
-                                    Start& start, PerLane<Planes<G>>& planes, PerLane<std::uint64_t>& marks) {
-  PerLane<BlockParts> parts;
-  std::uint32_t widest = 0;
-  const FastRead found = find_parts(w, in, size, shape, 8 * G, start, parts, widest);
-  if (found != FastRead::done) return found;
+LACONIC_GPU_FN bool read_planes(const Warp& w, const std::uint8_t* in, const FoundParts& found,
+                                PerLane<Planes<G>>& planes, PerLane<std::uint64_t>& marks) {
+  PerLane<std::uint32_t> any;
   w.each([&](int l) {
-    const BlockParts& b = parts[l];
-    std::uint32_t masks = b.masks_at;
-    std::uint32_t bytes = b.bytes_at;
+    PlanesIn from(in, found.blocks[l], found.widest);
     LACONIC_GPU_UNROLL
     for (int r = 0; r < 8 * G; ++r) {
-      const auto ur = static_cast<std::uint32_t>(r);
-      std::uint32_t low = 0;
-      std::uint32_t high = 0;
-      if (ur < widest) {
-        if (ur < b.dense) {
-          low = load32(in + b.dense_at + 8 * r);
-          high = load32(in + b.dense_at + 8 * r + 4);
-        } else if (ur < b.width) {
-          get_sparse(in, in[masks++], bytes, low, high);
-        }
-      }
-      planes[l].half[r][0] = low;
-      planes[l].half[r][1] = high;
+      auto& plane = planes[l].half[r];
+      from.next(static_cast<std::uint32_t>(r), plane[0], plane[1]);
+      any[l] |= plane[0];
     }
-    marks[l] = 0;
-    if (b.marked) {
-      std::uint32_t low = 0;
-      std::uint32_t high = 0;
-      get_sparse(in, in[masks], bytes, low, high);
-      marks[l] = slice::marks_of(std::uint64_t{high} << 32 | low);
-    }
+    marks[l] = from.marks();
     from_zigzag(planes[l]);
   });
-  // A chain starts at its base.
-  const bool starts_elsewhere = start.word.predictor != Predictor::none && w.any([&](int l) {
-    std::uint32_t any = 0;
+  return !starts_elsewhere(w, found, any);
+}
+
+/// Adds a chunk's residuals to planes in two's complement, as they come: they are never there all at once.
+template <int G>
+LACONIC_GPU_FN bool add_read_planes(const Warp& w, const std::uint8_t* in, const FoundParts& found,
+                                    PerLane<Planes<G>>& planes) {
+  PerLane<std::uint32_t> any;
+  w.each([&](int l) {
+    PlanesIn from(in, found.blocks[l], found.widest);
+    std::uint32_t sign[2];
+    std::uint32_t carry[2] = {0, 0};
+    from.next(0, sign[0], sign[1]);
+    any[l] = sign[0];
     LACONIC_GPU_UNROLL
-    for (int r = 0; r < 8 * G; ++r) any |= planes[l].half[r][0];
-    return l == 0 && (any & 1) != 0;
+    for (int r = 0; r < 8 * G; ++r) {  // plane r is zigzag plane r + 1, turned over by the sign
+      std::uint32_t plane[2] = {0, 0};
+      if (r + 1 < 8 * G) from.next(static_cast<std::uint32_t>(r + 1), plane[0], plane[1]);
+      any[l] |= plane[0];
+      LACONIC_GPU_UNROLL
+      for (int h = 0; h < 2; ++h) add_bits(planes[l].half[r][h], plane[h] ^ sign[h], carry[h]);
+    }
   });
-  return starts_elsewhere ? FastRead::rare : FastRead::done;
+  return !starts_elsewhere(w, found, any);
 }
 
 }  // namespace laconic::gpu::LACONIC_GPU_SIDE

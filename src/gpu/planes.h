@@ -45,20 +45,11 @@ LACONIC_GPU_FN void widen(const Planes<1>& p, Planes<2>& wide) {
   }
 }
 
-/// Adds b's values to a's, both in two's complement, a full adder a plane; what overflows is lost.
-template <int G>
-LACONIC_GPU_FN void add_planes(Planes<G>& a, const Planes<G>& b) {
-  LACONIC_GPU_UNROLL
-  for (int h = 0; h < 2; ++h) {
-    std::uint32_t carry = 0;
-    LACONIC_GPU_UNROLL
-    for (int r = 0; r < a.count; ++r) {
-      const std::uint32_t x = a.half[r][h];
-      const std::uint32_t y = b.half[r][h];
-      a.half[r][h] = x ^ y ^ carry;
-      carry = (x & y) | (carry & (x | y));
-    }
-  }
+/// a + b + carry, bit by bit: a full adder.
+LACONIC_GPU_FN void add_bits(std::uint32_t& a, std::uint32_t b, std::uint32_t& carry) {
+  const std::uint32_t sum = a ^ b ^ carry;
+  carry = (a & b) | (carry & (a | b));
+  a = sum;
 }
 
 /// Rows of integers become rows of slopes, whose first differences are the second differences of the integers.

@@ -243,7 +243,7 @@ LACONIC_GPU_FN Made sum_fast(const Warp& w, const SumPlan& plan, const SumInput<
     if (count < chunk_values) return made;
     FastRead read = FastRead::done;
     made = sum_in_planes(w, plan, input, region, read);
-    if (read == FastRead::unlike) made = sum_in_rows(w, plan, input, region);
+    if (read == FastRead::unlike || read == FastRead::too_wide) made = sum_in_rows(w, plan, input, region);
   }
   return made;
 }

@@ -72,25 +72,23 @@ template <int G>
 LACONIC_GPU_FN FastRead add_stream(const Warp& w, const Params& p, const ChunkIn& in, int spare, std::uint8_t* region,
                                    PlaneSum& sum, PerLane<Planes<G>>& planes) {
   if (!fetch_chunk(w, in, region, region_bytes<std::int32_t>)) return FastRead::rare;
-  Start start;
-  PerLane<Planes<G>> other;
-  PerLane<std::uint64_t> marks;
-  const FastRead read = read_planes(w, region + bytes_before_chunk(in), in.size, p.shape, start, other, marks);
+  const std::uint8_t* bytes = region + bytes_before_chunk(in);
+  FoundParts found;
+  const Start& start = found.start;
+  // Blocks of no more planes have values that leave the spare bits alone.
+  const FastRead read = find_parts(w, bytes, in.size, p.shape, static_cast<std::uint32_t>(8 * G - spare), found);
   if (read == FastRead::too_wide) return read;
   if (read == FastRead::rare) {
     if (!is_constant_chunk(start, in.size)) return read;
-    sum.base += static_cast<std::uint32_t>(start.base);
-    ++sum.next;
-    return FastRead::done;
+  } else {
+    if (start.word.has_fill) return FastRead::rare;
+    if (sum.coded && sum.predictor != start.word.predictor) return FastRead::unlike;
+    sum.coded = true;
+    sum.predictor = start.word.predictor;
+    if (!add_read_planes(w, bytes, found, planes)) return FastRead::rare;
   }
-  if (w.any([&](int l) { return marks[l] != 0; })) return FastRead::rare;
-  if (!leaves_spare(w, other, spare)) return FastRead::too_wide;
-  if (sum.coded && sum.predictor != start.word.predictor) return FastRead::unlike;
-  sum.coded = true;
-  sum.predictor = start.word.predictor;
   sum.base += static_cast<std::uint32_t>(start.base);
   ++sum.next;
-  w.each([&](int l) { add_planes(planes[l], other[l]); });
   return FastRead::done;
 }
 

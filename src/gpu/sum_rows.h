@@ -1,6 +1,6 @@
-// Sums of chunks in integers: of operands that have several predictors, or of elements and a constant chunk. The
-// integers take the region, so streams are read where they lie; nothing but that is slower than in planes, and the
-// transposes that it takes. Source: ours; the definition is codec/slice/reference.cc.
+// Sums of chunks in integers: where operands have several predictors, elements meet a constant chunk, or an operand
+// leaves no plane for the sum. The integers take the warp's region, so streams are read where they lie. Source: ours;
+// the definition is codec/slice/reference.cc.
 #pragma once
 
 #include "gpu/sum_choice.h"
@@ -8,7 +8,6 @@
 
 namespace laconic::gpu::LACONIC_GPU_SIDE {
 
-/// An operand of the first few groups of planes that has been read, but not added yet.
 LACONIC_GPU_FN OperandStart operand_of(const Start& start) {
   OperandStart o;
   o.origin = start.word.kind == Kind::constant ? Origin::constant : Origin::coded;
@@ -23,24 +22,20 @@ LACONIC_GPU_FN bool add_to_rows(const Warp& w, const Params& p, const ChunkIn& i
                                 F meet) {
   // What is read, and not used, behind the chunk has to be there.
   if (in.size == 0 || static_cast<std::uint64_t>(in.limit - in.data) < in.size + fast_read_slack) return false;
-  Start start;
+  FoundParts found;
   PerLane<std::uint64_t> marks;
-  const auto add = [&](const auto& planes) {
-    if (w.any([&](int l) { return marks[l] != 0; })) return false;
-    meet(operand_of(start));
+  const Start& start = found.start;
+  const auto add = [&](auto& planes) {
+    if (!read_planes(w, in.data, found, planes, marks)) return false;
     rows_of_planes<true>(w, planes, start.word.predictor, static_cast<std::int32_t>(start.base), rows);
     return true;
   };
-  FastRead read = FastRead::rare;
-  {
+  if (find_parts(w, in.data, in.size, p.shape, 16, found) == FastRead::done) {
+    if (start.word.has_fill) return false;
+    meet(operand_of(start));
     PerLane<Planes<1>> planes;
-    read = read_planes(w, in.data, in.size, p.shape, start, planes, marks);
-    if (read == FastRead::done) return add(planes);
-  }
-  if (read == FastRead::too_wide) {
-    PerLane<Planes<2>> planes;
-    read = read_planes(w, in.data, in.size, p.shape, start, planes, marks);
-    return read == FastRead::done && add(planes);
+    PerLane<Planes<2>> wide;
+    return found.widest <= 8 ? add(planes) : add(wide);
   }
   if (!is_constant_chunk(start, in.size)) return false;
   meet(operand_of(start));

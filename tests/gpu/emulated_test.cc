@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "support/sanitized.h"
 
 namespace laconic::test {
@@ -141,6 +143,47 @@ TEST_P(GpuEmulated, AddsUnlikeArraysAsTheCpu) {
       ASSERT_NO_FATAL_FAILURE(compare_sums(sample(t, all_kinds[k], count), sample(t, b, count), g));
     }
     apart += 4;
+  }
+}
+
+/// Two chunks for which each predictor is the best one, a constant, and what makes the sum with the first one constant.
+std::vector<Array> arrays_by_predictor(DType t) {
+  constexpr std::size_t count = 4096;
+  std::vector<Array> a(5, Array(t, count));
+  Random random(7);
+  double walk = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double at = static_cast<double>(i % 512) / 256 - 1;
+    walk = std::clamp(walk + 0.02 * random.symmetric(), -0.9, 0.9);
+    const double noise = 0.3 * random.symmetric();
+    const double values[] = {noise, walk, 0.9 * at * at, 0.25, -noise};
+    for (std::size_t k = 0; k < a.size(); ++k) a[k].set_value(i, values[k]);
+  }
+  return a;
+}
+
+TEST_P(GpuEmulated, AddsChunksOfAllPredictorsAsTheCpu) {
+  const DType t = GetParam();
+  const std::vector<Array> a = arrays_by_predictor(t);
+  for (const double bound : {1e-2, 1e-3}) {  // residuals of up to 8 planes, and of more
+    const Grid g = make_grid(t, t == DType::bf16 ? 2e-2 : bound, 1);
+    if (!sum_fits(g, 4)) continue;
+    std::vector<Outcome> of;
+    for (const Array& x : a) of.push_back(encoded(x, g));
+    for (std::size_t k = 0; k < 125; ++k) {
+      const std::size_t i = k % 5;
+      const std::size_t j = k / 5 % 5;
+      const std::size_t l = k / 25;
+      SCOPED_TRACE(std::to_string(i) + " + " + std::to_string(j) + " + " + std::to_string(l));
+      const LaneOrder order(static_cast<int>(k), 13);
+      const Outcome three = added(a[0], added(a[0], of[i], of[j]), of[l]);
+      ASSERT_NO_FATAL_FAILURE(expect_same_frame(
+          three.frame,
+          emulated_sum(a[0], nullptr, {{&of[i].frame, g, 1}, {&of[j].frame, g, 1}, {&of[l].frame, g, 1}})));
+      const Outcome local = added(a[0], encode_added(a[i], of[j]), of[l]);
+      ASSERT_NO_FATAL_FAILURE(
+          expect_same_frame(local.frame, emulated_sum(a[0], &a[i], {{&of[j].frame, g, 1}, {&of[l].frame, g, 1}})));
+    }
   }
 }
 
