@@ -37,29 +37,33 @@ struct PlaneSum {
   Predictor predictor = Predictor::none;
   std::uint32_t base = 0;
   bool coded = false;  ///< some operand is; else the sum is constant so far, and the planes are 0
-  bool rows = false;   ///< the region holds what the local operand's residuals are differences of
   int next = 0;        ///< the first operand that it does not have yet
 };
 
-/// The first operand's elements as residuals of the predictor that the stream behind it has.
-template <class T, int G>
-LACONIC_GPU_FN FastRead local_planes(const Warp& w, const SumPlan& plan, const SumInput<T>& input, int spare,
-                                     std::uint8_t* region, PlaneSum& sum, PerLane<Planes<G>>& planes) {
-  const Rows<std::int32_t> rows(region);
-  if (!sum.rows) {
-    const ChunkIn next = input.in(1);
-    if (next.size < 4) return FastRead::rare;
-    const Word word = Word::unpack(load32(next.data));
-    if (word.kind == Kind::constant) return FastRead::unlike;
-    if (word.kind != Kind::coded || !word.valid_codes()) return FastRead::rare;
-    if (!quantise_chunk<T>(w, plan.operand[0], input.x, chunk_values, rows)) return FastRead::rare;
-    sum.rows = sum.coded = true;
-    sum.predictor = word.predictor;
-    const std::int32_t base =
-        word.predictor == Predictor::none ? sampled_mean<std::int32_t>(w, rows) : static_cast<std::int32_t>(rows[0]);
-    sum.base = static_cast<std::uint32_t>(base);
-    if (word.predictor == Predictor::second) slopes_in_place(w, rows);
-  }
+/// Begins with the first operand's elements: their integers in the rows, or slopes of these, whose residuals are to be
+/// those of the predictor that the stream behind it has.
+template <class T>
+LACONIC_GPU_FN FastRead start_with_local(const Warp& w, const SumPlan& plan, const SumInput<T>& input,
+                                         const Rows<std::int32_t>& rows, PlaneSum& sum) {
+  const ChunkIn next = input.in(1);
+  if (next.size < 4) return FastRead::rare;
+  const Word word = Word::unpack(load32(next.data));
+  if (word.kind == Kind::constant) return FastRead::unlike;
+  if (word.kind != Kind::coded || !word.valid_codes()) return FastRead::rare;
+  if (!quantise_chunk<T>(w, plan.operand[0], input.x, chunk_values, rows)) return FastRead::rare;
+  sum.coded = true;
+  sum.predictor = word.predictor;
+  const std::int32_t base =
+      word.predictor == Predictor::none ? sampled_mean<std::int32_t>(w, rows) : static_cast<std::int32_t>(rows[0]);
+  sum.base = static_cast<std::uint32_t>(base);
+  if (word.predictor == Predictor::second) slopes_in_place(w, rows);
+  return FastRead::done;
+}
+
+/// The residuals of what start_with_local() has left in the rows.
+template <int G>
+LACONIC_GPU_FN FastRead local_planes(const Warp& w, const Rows<std::int32_t>& rows, int spare, PlaneSum& sum,
+                                     PerLane<Planes<G>>& planes) {
   const bool fits =
       planes_of_rows(w, rows, sum.predictor != Predictor::none, static_cast<std::int32_t>(sum.base), planes);
   if (!fits || !leaves_spare(w, planes, spare)) return FastRead::too_wide;
@@ -98,7 +102,7 @@ LACONIC_GPU_FN FastRead add_planes_of(const Warp& w, const SumPlan& plan, const 
                                       std::uint8_t* region, PlaneSum& sum, PerLane<Planes<G>>& planes) {
   const int spare = static_cast<int>(bit_width(static_cast<unsigned>(plan.operands - 1)));
   FastRead read = FastRead::done;
-  if (sum.next == 0 && plan.local) read = local_planes(w, plan, input, spare, region, sum, planes);
+  if (sum.next == 0 && plan.local) read = local_planes(w, Rows<std::int32_t>(region), spare, sum, planes);
   LACONIC_GPU_KEEP_LOOP
   while (read == FastRead::done && sum.next < plan.operands) {
     const int j = sum.next;
@@ -129,6 +133,10 @@ template <class T>
 LACONIC_GPU_FN Made sum_in_planes(const Warp& w, const SumPlan& plan, const SumInput<T>& input, std::uint8_t* region,
                                   FastRead& read) {
   PlaneSum sum;
+  if (plan.local) {
+    read = start_with_local(w, plan, input, Rows<std::int32_t>(region), sum);
+    if (read != FastRead::done) return {};
+  }
   PerLane<Planes<2>> wide;
   {
     PerLane<Planes<1>> planes;
