@@ -164,8 +164,8 @@ LACONIC_GPU_FN std::int32_t add_residuals(const ResidualBytes<G>& x, int j, std:
   if constexpr (G == 1) {
     return dot_signed(x.word[0][j], pick, start);
   } else {
-    const std::int32_t high = dot_signed(x.word[1][j], pick, 0);
-    return dot_unsigned(x.word[0][j], pick, start + (high << 8));
+    const auto high = static_cast<std::uint32_t>(dot_signed(x.word[1][j], pick, 0)) << 8;
+    return dot_unsigned(x.word[0][j], pick, static_cast<std::int32_t>(static_cast<std::uint32_t>(start) + high));
   }
 }
 
