@@ -4,6 +4,7 @@
 
 #include "gpu/emulated.h"
 #include "support/patched_crc.h"
+#include "support/sanitized.h"
 
 namespace laconic::test {
 namespace {
@@ -118,6 +119,39 @@ TEST_P(GpuHostile, OtherFramesAreRefused) {
 
 INSTANTIATE_TEST_SUITE_P(Floats, GpuHostile, testing::Values(DType::f32, DType::f64, DType::f16, DType::bf16),
                          [](const auto& p) { return std::string(laconic::name_of(p.param)); });
+
+/// A chunk of few bytes: its first block has residuals of up to `planes` bits, and all have steps of `slope`.
+Array short_chunk(const Grid& g, int slope, int planes, Random& random) {
+  Array x(g.dtype, 2048);
+  double at = 0;
+  for (std::size_t i = 0; i < x.count; ++i) {
+    if (i > 0 && i < 64) at += std::floor(std::ldexp(random.symmetric(), planes - 1));
+    x.set_value(i, (at + slope * static_cast<double>(i)) * g.step);
+  }
+  return x;
+}
+
+/// Each bit of such chunks in turn is another one; among them those by which a chain does not start at its base.
+TEST(GpuHostileChunk, IsReadAsOnTheCpuWhicheverBitIsDamaged) {
+  const Grid g = make_grid(DType::f32, 1e-5, 1.3);
+  Random random(11);
+  Tally tally;
+  for (const int slope : {0, 3})  // the predictor is first, or second
+    for (const int planes : {4, 11}) {
+      SCOPED_TRACE("slope " + std::to_string(slope) + ", " + std::to_string(planes) + " planes");
+      const Array x = short_chunk(g, slope, planes, random);
+      const Outcome one = encoded(x, g);
+      for (std::size_t bit = 8 * frame::header_bytes; bit < 8 * one.frame.size(); bit += sanitized ? 5 : 1) {
+        std::vector<std::uint8_t> hostile = one.frame;
+        hostile[bit / 8] = static_cast<std::uint8_t>(hostile[bit / 8] ^ 1U << bit % 8);
+        patch_checksum(hostile.data(), hostile.size());
+        ASSERT_NO_FATAL_FAILURE(expect_same_elements(x, hostile, g, 1, tally)) << "bit " << bit;
+        ASSERT_NO_FATAL_FAILURE(expect_same_sum(x, hostile, one.frame, g, 1)) << "bit " << bit;
+      }
+    }
+  EXPECT_GT(tally.taken, 50);
+  EXPECT_GT(tally.refused, 50);
+}
 
 }  // namespace
 }  // namespace laconic::test

@@ -79,6 +79,37 @@ TEST_P(GpuEmulated, EncodesToSlots) {
     }
 }
 
+/// One element of a chunk is the last integer of the grid, or the first one beyond.
+TEST_P(GpuEmulated, EncodesTheEndsOfTheGridAsTheCpu) {
+  const DType t = GetParam();
+  for (const double tighter : {1.0, 0.999}) {  // all integers are proven, or few
+    Grid g = make_grid(t, 1e-2, std::numeric_limits<double>::infinity());
+    g.qbits = 6;
+    g.bound *= tighter;
+    for (const double q : {-65.0, -64.0, 63.0, 64.0}) {
+      SCOPED_TRACE(q);
+      Array x(t, 2048);
+      x.set_value(1000, q * g.step);
+      ASSERT_NO_FATAL_FAILURE(expect_same_frame(encoded(x, g).frame, emulated_encode(x, g)));
+    }
+  }
+}
+
+/// A tile has eight chunks.
+TEST_P(GpuEmulated, PlacesTheChunksOfSeveralTiles) {
+  const DType t = GetParam();
+  constexpr std::size_t count = 17 * 2048 + 100;
+  const Grid g = make_grid(t, t == DType::bf16 ? 2e-2 : 1e-2, 1.3);
+  for (const Kind kind : {Kind::smooth, Kind::mixed}) {
+    SCOPED_TRACE(describe(t, g, kind, count));
+    const Array x = sample(t, kind, count);
+    const Outcome a = encoded(x, g);
+    ASSERT_NO_FATAL_FAILURE(expect_same_frame(a.frame, emulated_encode(x, g)));
+    ASSERT_NO_FATAL_FAILURE(
+        expect_same_frame(added(x, a, a).frame, emulated_sum(x, nullptr, {{&a.frame, g, 1}, {&a.frame, g, 1}})));
+  }
+}
+
 /// Everything that can be added to two arrays' frames.
 void compare_sums(const Array& x, const Array& y, const Grid& g) {
   const Outcome a = encoded(x, g);

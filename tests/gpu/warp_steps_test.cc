@@ -2,6 +2,7 @@
 // the pieces between planes and integers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <filesystem>
 #include <fstream>
@@ -10,8 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/planes.h"
-#include "gpu/sections.h"
+#include "gpu/fast_read.h"
 #include "gpu/tile.h"
 #include "support/sample_data.h"
 
@@ -81,6 +81,47 @@ TEST(Planes, AddAsIntegersDo) {
   for (unsigned i = 0; i < 64; ++i)
     for (int r = 0; r < 16; ++r)
       ASSERT_EQ(a.half[r][i / 32] >> (i % 32) & 1, static_cast<std::uint32_t>(sum[i] >> r & 1)) << i << " " << r;
+}
+
+/// Bytes 1 to 8 where the mask has ones; else 0.
+std::uint64_t bytes_of_mask(std::uint32_t mask) {
+  std::uint64_t plane = 0;
+  for (unsigned g = 0; g < 8; ++g) plane |= (mask >> g & 1) * (std::uint64_t{g} + 1) << (8 * g);
+  return plane;
+}
+
+TEST(SparsePlanes, GoToBytesAndBack) {
+  alignas(4) std::uint8_t chunk[32];
+  for (std::uint32_t mask = 0; mask < 256; ++mask)
+    for (std::uint32_t place = 0; place < 4; ++place) {
+      const std::uint64_t plane = bytes_of_mask(mask);
+      ASSERT_EQ(non_zero_bytes(plane), mask);
+      ASSERT_EQ(non_zero_bytes(plane << 4), mask);
+      ASSERT_EQ(non_zero_bytes(plane * 17), mask);
+      std::fill(std::begin(chunk), std::end(chunk), std::uint8_t{0xA5});
+      std::uint8_t* end = chunk + place;
+      put_sparse(static_cast<std::uint32_t>(plane), end);
+      put_sparse(static_cast<std::uint32_t>(plane >> 32), end);
+      std::uint32_t at = place;
+      std::uint32_t low = 0;
+      std::uint32_t high = 0;
+      get_sparse(chunk, mask, at, low, high);
+      ASSERT_EQ(std::uint64_t{high} << 32 | low, plane) << mask << " at " << place;
+      ASSERT_EQ(chunk + at, end);
+    }
+}
+
+TEST(SparsePlanes, AreCountedByTheirMasks) {
+  Random random(5);
+  alignas(4) std::uint8_t chunk[40];
+  for (auto& mask : chunk) mask = static_cast<std::uint8_t>(random.bits());
+  for (std::uint32_t place = 0; place < 8; ++place) {
+    std::uint32_t bytes = 0;
+    for (std::uint32_t n = 0; n <= 17; ++n) {  // sixteen planes and that of marks
+      ASSERT_EQ(bytes_of_masks(chunk, place, n), bytes) << n << " from " << place << " on";
+      bytes += static_cast<std::uint32_t>(std::popcount(chunk[place + n]));
+    }
+  }
 }
 
 TEST(Bits, AreCounted) {

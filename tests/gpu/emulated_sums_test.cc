@@ -1,0 +1,155 @@
+// Sums of up to eight operands, emulated: integers that just fit their planes, in every number of planes, predictors
+// that agree or do not, on grids that prove all, some or none of their integers. What the device makes are the bytes
+// that the CPU comes to by adding one after another.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "gpu/emulated.h"
+#include "support/sanitized.h"
+
+namespace laconic::test {
+namespace {
+
+/// How the integers of a chunk go on.
+enum class Course { ends, opposite_ends, noise, walk, bends, constant };
+constexpr std::size_t courses = 6;
+
+/// A chunk of integers whose residuals need up to `planes` + 2 planes, those of `ends` just planes + 1 (none is the
+/// predictor then).
+void fill_chunk(Array& x, std::size_t begin, Course course, int planes, const Grid& g, Random& random) {
+  const double reach = std::ldexp(1.0, planes);
+  const double most = std::ldexp(1.0, g.qbits) - 1;
+  const double level = std::floor(reach * random.symmetric());
+  double q = 0;
+  double slope = 0;
+  for (std::size_t i = begin; i < std::min(begin + 2048, x.count); ++i) {
+    const double step = std::floor(reach * random.symmetric());
+    switch (course) {
+      case Course::ends:
+        q = i % 2 == 0 ? reach - 1 : -reach;
+        break;
+      case Course::opposite_ends:
+        q = i % 2 == 0 ? 1 - reach : reach;
+        break;
+      case Course::noise:
+        q = step;
+        break;
+      case Course::walk:
+        q += std::abs(q + step) <= most ? step : -step;
+        break;
+      case Course::bends:
+        slope = i % 64 == 0 ? 0 : slope + std::floor(step / 16);
+        q += std::abs(q + slope) <= most ? slope : -slope;
+        break;
+      case Course::constant:
+        q = level;
+        break;
+    }
+    x.set_value(i, std::clamp(q, -most, most) * g.step);
+  }
+}
+
+/// Integers up to which all are elements of the type, where the step is one.
+int exact_bits(DType t) { return t == DType::bf16 ? 7 : t == DType::f16 ? 10 : 16; }
+
+Grid grid_of(DType t) {
+  Grid g = make_grid(t, t == DType::f16 ? 0x1p-6 : 0x1p-10, std::numeric_limits<double>::infinity());
+  g.qbits = exact_bits(t) + 1;
+  return g;
+}
+
+class GpuEmulatedSums : public testing::TestWithParam<DType> {
+ protected:
+  /// What the device makes of x (null: none) and frames of one operand each.
+  static void expect_sum(const Array* x, const Array& like, const std::vector<Outcome>& frames, const Grid& g) {
+    std::vector<EmulatedOperand> operands;
+    operands.reserve(frames.size());
+    for (const Outcome& f : frames) operands.push_back({&f.frame, g, 1});
+    const Outcome expected = summed_in_turn(x, like, frames);
+    ASSERT_EQ(expected.code, Code::ok);
+    const Emulated got = emulated_sum(like, x, operands);
+    ASSERT_EQ(got.faults, 0U);
+    ASSERT_TRUE(got.frame == expected.frame);
+    Array y(like.dtype, like.count);
+    const auto n = static_cast<std::uint32_t>(frames.size() + (x != nullptr ? 1 : 0));
+    ASSERT_EQ(emulated_decode(expected.frame, g, n, 1, y), 0U);
+    ASSERT_TRUE(decoded(like, expected) == y);
+  }
+  /// The arrays' sum, of streams only and with the first as elements.
+  static void expect_sums(const std::vector<Array>& arrays, const Grid& g) {
+    std::vector<Outcome> frames;
+    for (const Array& x : arrays) {
+      frames.push_back(encoded(x, g));
+      const Emulated got = emulated_encode(x, g);
+      ASSERT_EQ(got.faults, 0U);
+      ASSERT_TRUE(got.frame == frames.back().frame);
+    }
+    {
+      SCOPED_TRACE("streams");
+      ASSERT_NO_FATAL_FAILURE(expect_sum(nullptr, arrays[0], frames, g));
+    }
+    SCOPED_TRACE("elements and streams");
+    ASSERT_NO_FATAL_FAILURE(expect_sum(arrays.data(), arrays[0], {frames.begin() + 1, frames.end()}, g));
+  }
+};
+
+/// Nothing overflows the planes that the sum is made in, and nothing is left.
+TEST_P(GpuEmulatedSums, OfIntegersThatJustFit) {
+  const DType t = GetParam();
+  const Grid g = grid_of(t);
+  ASSERT_TRUE(sum_fits(g, gpu::most_operands));
+  Random random(1);
+  for (const std::size_t operands : {2U, 3U, 4U, 5U, 8U})
+    for (int planes = 0; planes <= exact_bits(t); planes += sanitized ? 3 : 1) {
+      SCOPED_TRACE(std::to_string(operands) + " operands, " + std::to_string(planes) + " planes");
+      std::vector<Array> arrays(operands, Array(t, 2048));
+      for (Array& x : arrays) fill_chunk(x, 0, Course::ends, planes, g, random);
+      ASSERT_NO_FATAL_FAILURE(expect_sums(arrays, g));
+      // The elements need a plane more than the streams.
+      fill_chunk(arrays[0], 0, Course::ends, std::min(planes + 1, exact_bits(t)), g, random);
+      ASSERT_NO_FATAL_FAILURE(expect_sums(arrays, g));
+      // One block only, and only its second half; it ends in a zero, so that the next one has no residuals.
+      for (Array& x : arrays)
+        for (std::size_t i = 0; i < 2048; ++i)
+          if (i / 32 != 35 || i % 32 == 31) x.set_value(i, 0);
+      ASSERT_NO_FATAL_FAILURE(expect_sums(arrays, g));
+    }
+}
+
+TEST_P(GpuEmulatedSums, OfAnyCourses) {
+  const DType t = GetParam();
+  Random random(2);
+  for (int turn = 0; turn < (sanitized ? 25 : 250); ++turn) {
+    Grid g = grid_of(t);
+    // As tight as it is, then tighter: fewer integers are proven, then none, and elements between two are exceptions.
+    if (random.below(2) == 0) g.bound *= 1 - std::ldexp(1.0, -static_cast<int>(random.below(14)) - 2);
+    const std::size_t operands = 2 + random.below(7);
+    const bool alike = random.below(2) == 0;
+    const bool between = random.below(4) == 0;
+    SCOPED_TRACE("turn " + std::to_string(turn) + ", " + std::to_string(operands) + " operands");
+    const LaneOrder order(turn % 32, turn % 2 == 0 ? 13 : 31);
+    std::vector<Array> arrays(operands, Array(t, random.below(8) == 0 ? 3000 : 4096));
+    for (std::size_t begin = 0; begin < arrays[0].count; begin += 2048) {
+      auto course = static_cast<Course>(random.below(courses));
+      auto planes = static_cast<int>(random.below(static_cast<std::size_t>(exact_bits(t)) + 1));
+      const bool filled = random.below(8) == 0;
+      for (Array& x : arrays) {
+        if (!alike || random.below(8) == 0) course = static_cast<Course>(random.below(courses));
+        if (random.below(4) == 0) planes = static_cast<int>(random.below(static_cast<std::size_t>(exact_bits(t)) + 1));
+        fill_chunk(x, begin, course, planes, g, random);
+        for (std::size_t i = begin; i < std::min(begin + 2048, x.count); ++i) {
+          if (between) x.set_value(i, x.value(i) + g.step * (random.uniform() - 0.5));
+          if (filled && i % 64 > 40) x.set_value(i, 60000);
+        }
+      }
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_sums(arrays, g));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Floats, GpuEmulatedSums, testing::Values(DType::f32, DType::f64, DType::f16, DType::bf16),
+                         [](const auto& p) { return std::string(laconic::name_of(p.param)); });
+
+}  // namespace
+}  // namespace laconic::test
