@@ -36,6 +36,21 @@ int check(const Grid& grid, Kind kind, std::size_t count) {
     expect(decode_by_kernel(sum.frame, grid, 2, divisor, z) == 0 && decoded(x, sum, 1, divisor) == z,
            divisor == 1 ? "decode a sum" : "decode an average");
   }
+  if (!sum_fits(grid, 4)) return bad;
+
+  // Predictors and widths differ from operand to operand. (The CPU may refuse what the device has room for.)
+  const auto at = static_cast<std::size_t>(kind);
+  const Outcome other = encoded(sample(dtype, all_kinds[(at + 1) % all_kinds.size()], count), grid);
+  const Outcome third = encoded(sample(dtype, all_kinds[(at + 7) % all_kinds.size()], count), grid);
+  const Outcome four = summed_in_turn(nullptr, x, {of_x, other, third, of_x2});
+  if (four.code == Code::ok)
+    expect(same(four.frame,
+                added_by_kernel(count, nullptr, grid, {&of_x.frame, &other.frame, &third.frame, &of_x2.frame})),
+           "add four that are unlike");
+  const Outcome three = summed_in_turn(&x2, x, {other, of_x});
+  if (three.code == Code::ok)
+    expect(same(three.frame, added_by_kernel(count, &x2, grid, {&other.frame, &of_x.frame})),
+           "encode_add two that are unlike");
   return bad;
 }
 
