@@ -155,29 +155,24 @@ class Pieces {
 
 /// Shorter ones are in the caches after having been looked through, where they are wanted next.
 constexpr std::uint64_t shortest_sampled = std::uint64_t{4} << 20;
-/// Of longer ones too a sample of so many bytes tells, and so many lines.
-constexpr std::uint64_t most_sampled = std::uint64_t{4} << 20;
-constexpr std::uint64_t most_lines = std::uint64_t{1} << 14;
+/// Of longer ones too a sample of so many bytes tells.
+constexpr std::uint64_t most_sampled = std::uint64_t{8} << 20;
 
 Range relative_range(Memory& memory, std::span<const ConstArray> parts, const Bound& bound, int threads) {
   std::uint64_t bytes = 0;
   for (const ConstArray& x : parts) bytes += x.bytes();
   if (!memory.on_host() || bytes < shortest_sampled) return whole_range(memory, parts, threads);
+  // To find a page of memory takes as long as to read it all: what counts is how many are looked at, one in four here.
   const auto one_in = static_cast<std::size_t>(std::max<std::uint64_t>(16, bytes / most_sampled));
   Pieces sample(1024, one_in);
   std::uint64_t in_short_ones = 0;
   for (const ConstArray& x : parts)
     if (sample.is_short(x)) in_short_ones += x.bytes();
   if (in_short_ones > bytes / 16) return whole_range(memory, parts, threads);  // one pass in place of several
-  // A line of every 8 KiB tells most of those that a sample would not do for, and misses no peak of twice that length.
-  // (Finding the page of each costs a tenth of a microsecond: of very long arrays there are fewer.)
-  Pieces glance(64, static_cast<std::size_t>(std::max<std::uint64_t>(128, bytes / most_lines / 64)));
-  for (const ConstArray& x : parts) glance.see(x);
-  if (glance.shares().least < 0.6) return whole_range(memory, parts, threads);
   for (const ConstArray& x : parts) sample.see(x);
-  const Range range = merge(glance.all(), sample.all());
+  const Range range = sample.all();
   const Pieces::Shares shares = sample.shares();
-  if (shares.least < 0.8 || sample.all().width() < 0.9 * range.width()) return whole_range(memory, parts, threads);
+  if (shares.least < 0.8) return whole_range(memory, parts, threads);
   // Four times as many values widen a quarter's range to the sample's, and if they go on like that, the sample's to all
   // values' in so many steps. A quarter of a bit costs less time than the pass does from some 600 Mb/s on. (No link is
   // asked: the same data give the same result.)

@@ -16,9 +16,9 @@ namespace laconic {
 /// An absolute bound: those that no grid could hold, such as fill values, are left out, and of long arrays on the host
 /// whose sample is small beside a usual range that range stands for theirs.
 ///
-/// A bound that refers to the range: of long arrays on the host the range of one value in 14 (of very long ones fewer),
-/// where quarters of that sample have nearly as large a range by themselves, and no line of any 8 KiB stands out; else
-/// the range of all values. Theirs is never smaller, so what the bound comes to is never too large.
+/// A bound that refers to the range: of long arrays on the host the range of one KiB in 16 (of very long ones fewer),
+/// where quarters of that sample have nearly as large a range by themselves; else the range of all values. Theirs is
+/// never smaller, so what the bound comes to is never too large.
 ///
 /// Source: ours.
 Range moving_range(Memory& memory, std::span<const ConstArray> parts, const Bound& bound, int threads = 1);

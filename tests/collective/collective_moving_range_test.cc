@@ -144,16 +144,16 @@ Range range_for(const Bound& b, const std::vector<T>& x) {
 
 constexpr std::size_t is_sampled = std::size_t{2} << 20;  // elements
 
-TEST(MovingRange, OfARelativeBoundIsThatOfOneValueIn14) {
+TEST(MovingRange, OfARelativeBoundIsThatOfOneValueIn16) {
   const auto x = wave<float>(is_sampled, 5);
   const Range range = range_for(relative, x);
-  EXPECT_NEAR(static_cast<double>(range.count), static_cast<double>(x.size()) * 9 / 128, 300);
+  EXPECT_NEAR(static_cast<double>(range.count), static_cast<double>(x.size()) / 16, 300);
   EXPECT_GE(range.min, -5);
   EXPECT_LE(range.max, 5);
   EXPECT_GE(range.width(), 0.99 * 10);
   EXPECT_EQ(range_for(Bound::parse("60dB"), x), range);
   const auto y = wave<double>(is_sampled, 5);
-  EXPECT_NEAR(static_cast<double>(range_for(relative, y).count), static_cast<double>(y.size()) * 9 / 128, 300);
+  EXPECT_NEAR(static_cast<double>(range_for(relative, y).count), static_cast<double>(y.size()) / 16, 300);
 }
 
 /// As many ranks have it: none of their parts has enough pieces for all groups of a sample.
@@ -167,7 +167,7 @@ TEST(MovingRange, OfARelativeBoundIsThatOfASampleOfManyParts) {
   };
   for (const std::size_t elements : {std::size_t{20000}, std::size_t{60000}, is_sampled / 4}) {
     const Range range = in_parts(elements, 9);
-    EXPECT_LE(range.count, x.size() * 9 / 128 + 100) << elements;
+    EXPECT_LE(range.count, x.size() / 16 + 100) << elements;
     EXPECT_GE(range.width(), 0.99 * 10) << elements;
   }
   EXPECT_EQ(in_parts(1024, 0), scan(view(x)));
@@ -192,11 +192,11 @@ TEST(MovingRange, OfARelativeBoundIsThatOfAllWhereASampleWouldNotDo) {
   expect_all(relative, x);
 }
 
-/// Such as a source in a wave's field: 16 KiB of it, wherever they are.
-TEST(MovingRange, ASampleMissesNoPeakOf16KiB) {
+/// Such as a source in a wave's field: 32 KiB of it, wherever they are.
+TEST(MovingRange, ASampleMissesNoPeakOf32KiB) {
   for (std::size_t at = 0; at < 64; ++at) {
     auto x = wave<float>(is_sampled, 5);
-    for (std::size_t i = 0; i < 4096; ++i)
+    for (std::size_t i = 0; i < 8192; ++i)
       x[at * 32000 + i] = static_cast<float>(500 * std::sin(static_cast<double>(i) / 9));
     ASSERT_EQ(range_for(relative, x), scan(view(x))) << at;
   }
