@@ -11,9 +11,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <system_error>
 #include <utility>
-#include <vector>
 
 #include "core/spin_lock.h"
 #include "core/thread.h"
@@ -70,6 +68,8 @@ class Helper {
  public:
   explicit Helper(const Affinity& affinity) : affinity_(affinity), thread_([this] { live(); }) {}
   ~Helper() { set(State::ending); }
+
+  std::unique_ptr<Helper> next;  ///< in whatever list it is in
 
   /// To one that is idle.
   void offer(WorkRef work, FirstFailure& failure, const Affinity& affinity) {
@@ -134,25 +134,25 @@ class Crew {
   std::unique_ptr<Helper> take(const Affinity& affinity) {
     {
       const std::lock_guard lock(mutex_);
-      if (!idle_.empty()) {
-        auto helper = std::move(idle_.back());
-        idle_.pop_back();
+      if (auto helper = std::move(idle_)) {
+        idle_ = std::move(helper->next);
         return helper;
       }
     }
     try {
       return std::make_unique<Helper>(affinity);
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {  // nor memory
       return nullptr;
     }
   }
   void give_back(std::unique_ptr<Helper> helper) {
     const std::lock_guard lock(mutex_);
-    idle_.push_back(std::move(helper));
+    helper->next = std::move(idle_);
+    idle_ = std::move(helper);
   }
   void dismiss() {
     const std::lock_guard lock(mutex_);
-    idle_.clear();
+    while (idle_) idle_ = std::exchange(idle_->next, nullptr);
   }
 
  private:
@@ -160,9 +160,10 @@ class Crew {
 
   static std::atomic<Crew*> current_;
   pid_t process_ = ::getpid();
-  Crew* before_;  ///< of the process that forked: its threads are not in this one, and it may have been locked
+  [[maybe_unused]] Crew*
+      before_;  ///< of the process that forked: its threads are not in this one, and it may have been locked
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Helper>> idle_;
+  std::unique_ptr<Helper> idle_;  ///< the one that was used last, and so on
 
   friend struct Ending;
 };
@@ -188,18 +189,19 @@ class Helpers {
  public:
   Helpers(std::size_t most, WorkRef work, FirstFailure& failure) : crew_(Crew::of_this_process()) {
     const Affinity own = Affinity::of_this_thread();
-    helpers_.reserve(most);
-    while (helpers_.size() < most) {
+    for (; most > 0; --most) {
       auto helper = crew_.take(own);
       if (!helper) break;
       helper->offer(work, failure, own);
-      helpers_.push_back(std::move(helper));
+      helper->next = std::move(helpers_);
+      helpers_ = std::move(helper);
     }
   }
   Helpers(const Helpers&) = delete;
   Helpers& operator=(const Helpers&) = delete;
   ~Helpers() {
-    for (auto& helper : helpers_) {
+    while (auto helper = std::move(helpers_)) {
+      helpers_ = std::move(helper->next);
       helper->take_back();
       crew_.give_back(std::move(helper));
     }
@@ -207,7 +209,7 @@ class Helpers {
 
  private:
   Crew& crew_;
-  std::vector<std::unique_ptr<Helper>> helpers_;
+  std::unique_ptr<Helper> helpers_;
 };
 
 }  // namespace
