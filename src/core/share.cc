@@ -4,13 +4,16 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "core/spin_lock.h"
@@ -170,8 +173,12 @@ class Crew {
 std::atomic<Crew*> Crew::current_ = nullptr;
 
 Crew& Crew::of_this_process() {
+  // Not destroyed, as others may be at work when a program ends, and gone with a library that is unloaded.
+  alignas(Crew) static std::array<std::byte, sizeof(Crew)> room;
+  static Crew* const first = new (room.data()) Crew(nullptr);
   Crew* crew = current_.load();
-  if (crew != nullptr && crew->process_ == ::getpid()) return *crew;
+  if (crew == nullptr && current_.compare_exchange_strong(crew, first)) crew = first;
+  if (crew->process_ == ::getpid()) return *crew;
   std::unique_ptr<Crew> fresh(new Crew(crew));
   return current_.compare_exchange_strong(crew, fresh.get()) ? *fresh.release() : *crew;
 }
