@@ -8,8 +8,9 @@
 
 namespace laconic {
 
-/// Calls f(part, first, last) for `parts` contiguous ranges of [0, n), which so many threads share (share.h): part 0
-/// begins on the calling thread. Returns when all are done. The first exception of any part is rethrown.
+/// Calls f(part, first, last) for `parts` contiguous ranges of [0, n), which up to as many threads share (share.h), the
+/// calling one among them. Returns when all are done. The first exception is rethrown; parts that nobody has begun then
+/// may be left out.
 template <class F>
 void parallel_ranges(std::size_t n, std::size_t parts, F f) {
   std::atomic<std::size_t> taken = 0;

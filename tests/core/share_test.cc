@@ -18,17 +18,10 @@
 #include <vector>
 
 #include "core/parallel.h"
+#include "support/sanitized.h"
 
 namespace laconic {
 namespace {
-
-#if defined(__has_feature)
-constexpr bool thread_sanitizer = __has_feature(thread_sanitizer);
-#elif defined(__SANITIZE_THREAD__)
-constexpr bool thread_sanitizer = true;
-#else
-constexpr bool thread_sanitizer = false;
-#endif
 
 /// Shares work that ends when so many threads are at it; returns how many were.
 std::size_t gathered(std::size_t threads) {
@@ -90,7 +83,7 @@ TEST(ShareWork, RethrowsWhatAnyThreadThrows) {
 }
 
 TEST(ShareWork, WorksInAForkedProcess) {
-  if (thread_sanitizer) GTEST_SKIP() << "ThreadSanitizer lets no forked process of several threads start any";
+  if (test::thread_sanitized) GTEST_SKIP() << "ThreadSanitizer lets no forked process of several threads start any";
   ASSERT_EQ(gathered(3), 3U);
   const pid_t child = fork();
   if (child == 0) {

@@ -5,11 +5,19 @@
 namespace laconic::test {
 
 #if defined(__has_feature)
-constexpr bool sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool thread_sanitized = __has_feature(thread_sanitizer);
+constexpr bool sanitized = __has_feature(address_sanitizer) || thread_sanitized;
+#else
+#if defined(__SANITIZE_THREAD__)
+constexpr bool thread_sanitized = true;
+#else
+constexpr bool thread_sanitized = false;
+#endif
+#if defined(__SANITIZE_ADDRESS__)
 constexpr bool sanitized = true;
 #else
-constexpr bool sanitized = false;
+constexpr bool sanitized = thread_sanitized;
+#endif
 #endif
 
 }  // namespace laconic::test
