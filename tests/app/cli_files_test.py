@@ -408,9 +408,9 @@ class Failures(CommandTest):
         self.assertIn("No space left", message)
         self.assertEqual(os.listdir(disk), [])
 
-    def compress_slowly(self, **more):
+    def compress_slowly(self, times=20000, **more):
         """A compress that is at work: its temporary exists."""
-        self.write("x.f32", floats(wave(1000)) * 20000)
+        self.write("x.f32", floats(wave(1000)) * times)
         process = subprocess.Popen([cli_support.LACONIC, "-q", "compress", "x.f32", "-b", "1e-3rel", "--verify"],
                                    cwd=self.folder, env={**os.environ, "LACONIC_SIMD": "scalar"}, **more)
         while process.poll() is None and len(self.files()) < 2:
@@ -428,7 +428,7 @@ class Failures(CommandTest):
             self.assertEqual(self.files(), ["x.f32"])
 
     def test_ignored_signals_stay_ignored(self):
-        process = self.compress_slowly(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        process = self.compress_slowly(5000, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
         process.send_signal(signal.SIGHUP)
         process.wait(timeout=60)
         self.assertEqual(process.returncode, 0)

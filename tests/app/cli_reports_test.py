@@ -48,7 +48,7 @@ class BenchCodec(CommandTest):
     def test_text_tables(self):
         self.write("x.f32", floats(wave(5000)))
         text, _ = self.run_laconic("bench", "codec", "x.f32", "--size", "32k", "--repetitions", "1", "--target", "scalar",
-                                   "--per-field")
+                                   "-b", "1e-3rel", "--per-field")
         for word in ("compress", "decompress", "add", "szx", "fzlight", "scalar", "memcpy"):
             self.assertIn(word, text)
 

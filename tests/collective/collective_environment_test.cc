@@ -18,6 +18,7 @@
 #include "collective/scan.h"
 #include "collective/world.h"
 #include "core/float_environment.h"
+#include "support/sanitized.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -118,6 +119,7 @@ TYPED_TEST(Environment, ChangesNoReduction) {
   for (const auto& operands : {testing_fields::operands_of<T>("smooth", 40000, 3), hard<T>(40000, 3)}) {
     for (const char* bound : {"1e-3", "1e-4rel", "60dB", "lossless"}) {
       for (const Op op : {Op::sum, Op::average, Op::min}) {
+        if (test::sanitized && op == Op::average) continue;
         expect_the_same<T>(std::string(bound) + " " + std::to_string(static_cast<int>(op)), operands,
                            [&](const auto& mine, auto& result, int, Communicator& comm) {
                              return allreduce(view(mine), view(result), op, comm, with(bound, {}, 2));

@@ -124,6 +124,7 @@ TYPED_TEST(TwoLevelOf, AllreduceOfAnyCountAndSegmentInPlaceToo) {
       reference::expect_sum(flat.results[0], operands, flat.reports[0].result_bound);
       for (const std::size_t segment : {0U, 2048U, 5000U}) {
         for (const bool in_place : {false, true}) {
+          if (test::sanitized && count > 2049 && in_place != (segment == 2048)) continue;
           const auto both = sum(operands, Op::sum, with("1e-3", Schedule::two_level, segment), placement, in_place);
           world::expect_same_everywhere(both);
           EXPECT_TRUE(world::same_bytes(both.results[0], flat.results[0])) << segment << in_place;

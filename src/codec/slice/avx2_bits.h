@@ -1,8 +1,8 @@
 // Bit matrices of 64 bytes in two AVX2 registers, transposed by exchanging bits between them. Included inside avx2.cc's
 // target region and anonymous namespace.
 //
-// Where a byte lies has six bits: register, lane, and four within the lane. Each stands for one bit of the value's number
-// (v5..v0, group of eight = v5 v4 v3) or, once exchanged, of the plane's (r2 r1 r0). Orders are written
+// Where a byte lies has six bits: register, lane, and four within the lane. Each stands for one bit of the value's
+// number (v5..v0, group of eight = v5 v4 v3) or, once exchanged, of the plane's (r2 r1 r0). Orders are written
 // [register lane b3 b2 b1 b0].
 
 /// 64 bytes.
