@@ -52,9 +52,11 @@ void Measured::note(double cost) {
 double Measured::cost() const {
   if (calls_ < 3) return 0;
   const std::size_t known = std::min<std::size_t>(calls_ - 1, last_.size());
+  const std::size_t lucky = known / 4;
   auto sorted = last_;
-  std::partial_sort(sorted.begin(), sorted.begin() + 2, sorted.begin() + static_cast<std::ptrdiff_t>(known));
-  return sorted[known / last_.size()];  // of fewer the best
+  const auto nth = sorted.begin() + static_cast<std::ptrdiff_t>(lucky);
+  std::nth_element(sorted.begin(), nth, sorted.begin() + static_cast<std::ptrdiff_t>(known));
+  return *nth;
 }
 
 bool History::at_once() {

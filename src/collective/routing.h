@@ -35,9 +35,9 @@ struct CallKind {
   auto operator<=>(const CallKind&) const = default;  // NOLINT(modernize-use-nullptr): a bug of clang-tidy 14
 };
 
-/// What one rank measured of one way, in seconds or as a multiple of an expectation: the second best of the last four
+/// What one rank measured of one way, in seconds or as a multiple of an expectation: the third best of the last eight
 /// calls. Whatever else happens makes calls slower; but one that nothing happens to is luck where a way is often held
-/// up, as long messages are.
+/// up, as long messages are. Of fewer calls some in a row that are held up now and then look like all.
 class Measured {
  public:
   void note(double cost);
@@ -46,7 +46,7 @@ class Measured {
   [[nodiscard]] double cost() const;
 
  private:
-  std::array<double, 4> last_{};
+  std::array<double, 8> last_{};
   unsigned calls_ = 0;
 };
 
