@@ -63,10 +63,12 @@ struct Operation {
   const char* heading;
   double CodecRow::* seconds;
 };
-constexpr std::array operations = {
-    Operation{"encode", "compress", &CodecRow::encode}, Operation{"decode", "decompress", &CodecRow::decode},
-    Operation{"add", "add", &CodecRow::add}, Operation{"encode_add", "encode+add", &CodecRow::encode_add},
-    Operation{"encode_sum", "encode+add 3", &CodecRow::encode_sum}};
+constexpr std::array operations = {Operation{"copy", "memcpy", &CodecRow::copy_by_threads},
+                                   Operation{"encode", "compress", &CodecRow::encode},
+                                   Operation{"decode", "decompress", &CodecRow::decode},
+                                   Operation{"add", "add", &CodecRow::add},
+                                   Operation{"encode_add", "encode+add", &CodecRow::encode_add},
+                                   Operation{"encode_sum", "encode+add 3", &CodecRow::encode_sum}};
 using Speeds = std::array<double, operations.size()>;
 
 struct GroupMeans {

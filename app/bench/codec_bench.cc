@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <memory>
 
 #include "bench/timing.h"
 #include "core/element.h"
+#include "core/share.h"
 #include "frame/frame.h"
 #include "report/quality.h"
 
@@ -101,6 +103,18 @@ CodecRow new_row(const LoadedField& f, const Codec& codec, const Bound& bound, c
   return row;
 }
 
+/// memcpy of x, each thread an equal part.
+void copy(Workspace& w, int threads) {
+  const std::size_t parts = static_cast<std::size_t>(threads);
+  std::atomic<std::size_t> next{0};
+  share_work(parts, [&] {
+    for (std::size_t part; (part = next.fetch_add(1)) < parts;) {
+      const std::size_t begin = w.x.bytes() * part / parts;
+      std::memcpy(w.decoded.data() + begin, w.x_bytes.data() + begin, w.x.bytes() * (part + 1) / parts - begin);
+    }
+  });
+}
+
 /// What CodecRow has seconds of, in this order: encoding, decoding, and where streams on the grid can be added, sums.
 void slice_tasks(Workspace& w, const Grid& grid, int threads, slice::Target target,
                  std::vector<std::function<void()>>& tasks) {
@@ -131,20 +145,22 @@ void bench_slice(const LoadedField& f, const Bound& bound, const CodecBenchOptio
 
   std::vector<int> thread_counts{1};
   if (options.threads > 1 && !in_cache) thread_counts.push_back(options.threads);
-  std::vector<std::function<void()>> tasks{[&w] { std::memcpy(w.decoded.data(), w.x.data, w.x.bytes()); }};
+  std::vector<std::function<void()>> tasks;
+  for (const int threads : thread_counts) tasks.emplace_back([&w, threads] { copy(w, threads); });
   for (const slice::Target target : options.targets)
     for (const int threads : thread_counts) slice_tasks(w, grid, threads, target, tasks);
   const slice::Target before = slice::current();
   const std::vector<double> seconds = time_interleaved(tasks, options.repetitions, in_cache ? 20 : 1);
   slice::force(before);
 
-  std::size_t t = 1;
+  std::size_t t = thread_counts.size();
   for (const slice::Target target : options.targets) {
-    for (const int threads : thread_counts) {
+    for (std::size_t i = 0; i < thread_counts.size(); ++i) {
       CodecRow row = base;
       row.target = name_of(target);
-      row.threads = threads;
+      row.threads = thread_counts[i];
       row.copy = seconds[0];
+      row.copy_by_threads = seconds[i];
       row.encode = seconds[t++];
       row.decode = seconds[t++];
       if (sum_fits(grid, most_operands)) {
@@ -171,8 +187,9 @@ void bench_other(const LoadedField& f, const Codec& codec, const Bound& bound, c
   row.in_cache = in_cache;
   std::vector<int> thread_counts{1};
   if (options.threads > 1 && !in_cache) thread_counts.push_back(options.threads);
-  std::vector<std::function<void()>> tasks{[&w] { std::memcpy(w.decoded.data(), w.x.data, w.x.bytes()); }};
+  std::vector<std::function<void()>> tasks;
   for (const int threads : thread_counts) {
+    tasks.emplace_back([&w, threads] { copy(w, threads); });
     tasks.emplace_back([&, threads] { w.x_size = frame::encode(codec, w.x, grid, w.frame_x, threads, extents); });
     tasks.emplace_back([&, threads] { frame::decode(frame::Bytes(w.frame_x).first(w.x_size), w.out(), threads); });
   }
@@ -182,8 +199,9 @@ void bench_other(const LoadedField& f, const Codec& codec, const Bound& bound, c
   row.copy = seconds[0];
   for (std::size_t i = 0; i < thread_counts.size(); ++i) {
     row.threads = thread_counts[i];
-    row.encode = seconds[1 + 2 * i];
-    row.decode = seconds[2 + 2 * i];
+    row.copy_by_threads = seconds[3 * i];
+    row.encode = seconds[3 * i + 1];
+    row.decode = seconds[3 * i + 2];
     rows.push_back(row);
   }
 }

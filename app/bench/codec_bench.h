@@ -36,7 +36,8 @@ struct CodecRow {
   std::size_t packed_bytes = 0;
   double error_over_bound = 0;   ///< largest error / bound; 0 for lossless
   std::uint64_t violations = 0;  ///< values outside the bound, or special values that changed
-  double copy = 0;               ///< memcpy of raw_bytes, same run
+  double copy = 0;               ///< memcpy of raw_bytes by one thread, same run
+  double copy_by_threads = 0;    ///< by as many as the row's: what the memory has for them
   double encode = 0, decode = 0, add = 0, encode_add = 0;
   double encode_sum = 0;  ///< of the array and three streams, at once
 

@@ -52,6 +52,12 @@ class Runner {
 
   void warm_up() { call(false); }
 
+  /// Of several calls the first is not timed.
+  void take_turn(int calls) {
+    if (calls > 1) warm_up();
+    for (int timed = std::max(1, calls - 1); timed > 0; --timed) measure();
+  }
+
   void measure() {
     call(true);
     parts_.push_back(report_.stats);
@@ -63,6 +69,7 @@ class Runner {
     result_.name = mode_.name == "cprp2p" ? fmt::format("cprp2p {}", find_codec(mode_.codec)->name()) : mode_.name;
     if (mode_.schedule != Schedule::automatic) result_.name += fmt::format(" {}", name_of(mode_.schedule));
     if (!mode_.plain && mode_.threads > 1) result_.name += fmt::format(" {} threads", mode_.threads);
+    result_.calls = meter_.calls();
     result_.seconds = meter_.seconds();
     result_.first = meter_.first();
     result_.fastest = meter_.fastest();
@@ -95,7 +102,7 @@ class Runner {
     if (!mode_.plain) report_ = comm_.last();
   }
 
-  /// Median over the repetitions, mean over the ranks.
+  /// Median over the timed calls, mean over the ranks.
   double mean_of(double Stats::* part) {
     std::vector<double> seconds;
     seconds.reserve(parts_.size());
@@ -121,6 +128,10 @@ Range common_range(Transport& t, CollectiveWork& work) {
   for (const Range& r : allgather_value(t, scan(work.send().count > 0 ? work.send() : ConstArray(work.recv()))))
     all = merge(all, r);
   return all;
+}
+
+void require_calls(const char* option, int n) {
+  if (n < 1 || n > 10000) throw Failure(Exit::usage, fmt::format("{} {} is not between 1 and 10000", option, n));
 }
 
 /// Before anything is measured: whether each codec has a use for the bound.
@@ -169,7 +180,7 @@ SizeResult measure_size(const CollectiveOptions& options, const std::vector<Mode
       if (!modes[m].again) runners[m].warm_up();
   Orders orders(runners.size());
   for (int repetition = 0; repetition < options.repetitions; ++repetition)
-    for (const std::size_t i : orders.next()) runners[i].measure();
+    for (const std::size_t i : orders.next()) runners[i].take_turn(options.turn);
   for (Runner& r : runners) result.modes.push_back(r.finish());
   return result;
 }
@@ -179,9 +190,9 @@ void require_alike(const CollectiveOptions& options, const std::vector<std::size
                    Communicator& comm) {
   Transport& t = comm.transport();
   require_same_words(
-      t, fmt::format("{} {} {} {} {} {} {} {} {}", name_of(options.collective), options.bound, sizes.size(),
+      t, fmt::format("{} {} {} {} {} {} {} {} {} {}", name_of(options.collective), options.bound, sizes.size(),
                      fmt::join(options.modes, ","), fmt::join(options.codecs, ","), fmt::join(options.schedules, ","),
-                     options.repetitions, options.warm_up, name_of(field.field.shape.dtype)));
+                     options.repetitions, options.warm_up, options.turn, name_of(field.field.shape.dtype)));
   for (const std::size_t bytes : sizes) require_same_count(t, bytes / size_of(field.field.shape.dtype));
   require_same_count(t, field.array().count);
   require_same_bytes(t, field.bytes, "read other files");
@@ -196,10 +207,9 @@ double SizeResult::speedup(const ModeResult& mode) const {
 }
 
 CollectiveResult measure_collective(const CollectiveOptions& options, Communicator& comm) {
-  if (options.repetitions < 1 || options.repetitions > 10000)
-    throw Failure(Exit::usage, fmt::format("--repetitions {} is not between 1 and 10000", options.repetitions));
-  if (options.warm_up < 1 || options.warm_up > 10000)
-    throw Failure(Exit::usage, fmt::format("--warm-up {} is not between 1 and 10000", options.warm_up));
+  require_calls("--repetitions", options.repetitions);
+  require_calls("--warm-up", options.warm_up);
+  require_calls("--turn", options.turn);
   const std::vector<Mode> modes = chosen_modes(options);
   std::vector<std::size_t> sizes;
   for (const std::string& text : options.sizes) sizes.push_back(parse_size(text));

@@ -12,8 +12,9 @@ namespace laconic::app {
 
 /// What one mode achieved at one size. The same on every rank.
 struct ModeResult {
-  std::string name;    ///< "plain", "cprp2p szx", ...
-  double seconds = 0;  ///< median over repetitions of the slowest rank
+  std::string name;       ///< "plain", "cprp2p szx", ...
+  std::size_t calls = 0;  ///< that were timed
+  double seconds = 0;     ///< their median, each of the slowest rank
   double fastest = 0, slowest = 0;
   double first = 0;       ///< the first call, which warms up
   double wire_bytes = 0;  ///< all hosts, one call, as the interfaces count them; 0 without --wire
@@ -45,7 +46,7 @@ struct CollectiveResult {
   Collective collective{};
   std::string field, dtype, bound, mpi;
   int ranks = 0;
-  int repetitions = 0;
+  int repetitions = 0;  ///< turns of each mode
   bool counts_wire = false;
   std::vector<SizeResult> sizes;
 };

@@ -90,7 +90,10 @@ void CollectiveOptions::add_to(CommandSyntax c) {
   c.list("--schedule", schedules,
          "Schedules of the mode laconic: automatic, ring, recursive-doubling, rabenseifner, two-level, direct");
   c.option("-t,--threads", threads, "Codec threads of a rank in cprp2p, zccl-mt, laconic and auto");
-  c.option("--repetitions", repetitions, "Repetitions; the median is reported");
+  c.option("--repetitions", repetitions, "Turns of each mode; the median call is reported");
+  c.option("--turn", turn,
+           "Calls that a mode makes in its turn. Of several the first is not timed: what it finds in caches and on the "
+           "link is the mode's before it");
   c.option("--warm-up", warm_up, "Calls before any is timed (auto learns from its first five or so)");
   c.option("--wire", interface, "Count the bytes that cross this network interface, such as eth0");
   c.excludes("--field", "file");

@@ -38,6 +38,7 @@ struct CollectiveOptions {
   int threads = 1;
   int repetitions = 5;
   int warm_up = 1;        ///< calls before any is timed
+  int turn = 1;           ///< calls of a mode whose turn it is; of several the first is not timed
   std::string interface;  ///< counts the bytes on the wire; empty: not counted
 
   void add_to(CommandSyntax command);

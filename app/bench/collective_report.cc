@@ -42,6 +42,7 @@ std::vector<std::string> cells(const CollectiveResult& r, const SizeResult& size
 
 nlohmann::json to_json(const SizeResult& size, const ModeResult& m) {
   nlohmann::json j{{"mode", m.name},
+                   {"timed_calls", m.calls},
                    {"seconds", m.seconds},
                    {"first_seconds", m.first},
                    {"fastest_seconds", m.fastest},
@@ -67,8 +68,9 @@ nlohmann::json to_json(const SizeResult& size, const ModeResult& m) {
 }  // namespace
 
 std::string to_text(const CollectiveResult& r) {
-  std::string out = fmt::format("{} of {} ({}) over {} ranks, {}, bound {}; medians of {}\n", name_of(r.collective),
-                                printable(r.field), r.dtype, r.ranks, r.mpi, r.bound, r.repetitions);
+  std::string out =
+      fmt::format("{} of {} ({}) over {} ranks, {}, bound {}; medians of {}\n", name_of(r.collective),
+                  printable(r.field), r.dtype, r.ranks, r.mpi, r.bound, r.sizes.front().modes.front().calls);
   for (const SizeResult& size : r.sizes) {
     std::vector<std::string> head{"mode",    "time",  "speed-up",    "ratio",   "sent",    "codec",   "wire",
                                   "compute", "other", "error/bound", "outside", "scratch", "allowed", "same bits"};

@@ -20,7 +20,8 @@ class Meter {
   /// Collective: all ranks begin together, and the call lasts as long as on the slowest. Without `keep` it warms up.
   void call(const std::function<void()>& f, bool keep);
 
-  [[nodiscard]] double seconds() const;  ///< median
+  [[nodiscard]] std::size_t calls() const { return seconds_.size(); }  ///< that were kept
+  [[nodiscard]] double seconds() const;                                ///< median
   /// Of the very first call, which also pays for connections, pages and whatever is measured once.
   [[nodiscard]] double first() const { return first_; }
   [[nodiscard]] double fastest() const;

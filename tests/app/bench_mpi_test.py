@@ -79,6 +79,11 @@ class BenchCollective(CommandTest):
             self.assertEqual(m["violations"], 0)
             self.assertGreater(m["seconds"], 0)
 
+    def test_turns_of_several_calls(self):
+        for turn, timed in (("1", 2), ("2", 2), ("4", 6)):
+            report = self.run_ranks(2, "allreduce", "--size", "1k", "--modes", "plain,laconic", "--turn", turn, "--repetitions", "2")
+            self.assertEqual([m["timed_calls"] for m in report["sizes"][0]["modes"]], [timed, timed])
+
     def test_one_rank_says_what_is_wrong_with_the_command(self):
         for wrong in (("bench", "allreduce", "--nonsense"), ("stack", "--threads", "0"), ("stack", "absent.npy")):
             with self.subTest(wrong):
@@ -116,7 +121,7 @@ class BenchCollective(CommandTest):
 
     def test_failures(self):
         for wrong in (("--modes", "zccl-mt"), ("--codec", "gzip"), ("-b", "10x"), ("--schedule", "square", "-t", "1"), ("--wire", "nonsense0"),
-                      ("--warm-up", "-5")):
+                      ("--warm-up", "-5"), ("--turn", "0")):
             with self.subTest(wrong):
                 said = self.run_ranks(1, "allreduce", "--size", "1k", *wrong, code=2)
                 self.assertIn(wrong[1], said)
