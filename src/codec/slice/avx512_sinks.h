@@ -19,6 +19,12 @@ struct Avx512Sinks {
     void put(int k, __m512i v) const { _mm512_store_si512(q + 16 * k, v); }
   };
   static ToIntegers sink(std::int32_t* q) { return {q}; }
+  struct Added {
+    std::int32_t* q;
+    void put(int k, __m512i v) const {
+      _mm512_store_si512(q + 16 * k, _mm512_add_epi32(v, _mm512_load_si512(q + 16 * k)));
+    }
+  };
   template <class Block>
   static Block sink(Block block) {
     return block;

@@ -200,8 +200,12 @@ struct Stages {
     const int more = 32 - static_cast<int>(_lzcnt_u32(static_cast<unsigned>(n - (HasLocal ? 0 : 1))));
     const Needs needs(c, n, more);
     In in[N != 0 ? N : most_terms];
-    for (int i = 0; i < n; ++i) in[i] = c[i].in;
+    for (int i = 0; i < n; ++i) {
+      in[i] = c[i].in;
+      c[i].following.begin();
+    }
     for (int b = 0; b < chunk_blocks; ++b) {
+      for (int i = 0; i < n; ++i) c[i].following.fetch(b);
       const auto bytes = [&](int i) { return bytes_of(in[i], c[i].dense[b], c[i].sparse[b]); };
       const auto halves = [&](int i) { return Plane::read_halves(in[i], c[i].dense[b], c[i].sparse[b], reversal); };
       const Words words = local_words<P, HasLocal>(local, b);

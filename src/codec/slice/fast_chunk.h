@@ -228,6 +228,27 @@ inline const std::uint8_t* raw_elements(const Params& p, ChunkBytes in, int coun
   return Word::unpack(load<std::uint32_t>(in.data)).kind == Kind::raw ? in.data + 4 : nullptr;
 }
 
+/// What lies behind a chunk of a sum, most likely the next one: fetched while this one is worked on. Few lines can be on
+/// their way at a time, and whatever comes after one too many waits: of long chunks each block fetches some.
+struct Following {
+  static constexpr std::size_t at_once = 512;
+  const std::uint8_t* at = nullptr;
+  std::size_t size = 0;
+
+  __attribute__((always_inline)) void begin() const {
+    if (size <= at_once) fetch_all();
+  }
+  __attribute__((always_inline)) void fetch(int b) const {
+    if (size <= at_once) return;
+    const std::uint8_t* from = at + size * static_cast<std::size_t>(b) / chunk_blocks;
+    __builtin_prefetch(from);
+    if (size > 64 * chunk_blocks) __builtin_prefetch(from + 64);
+  }
+  __attribute__((always_inline)) void fetch_all() const {
+    for (std::size_t i = 0; i < size; i += 64) __builtin_prefetch(at + i);
+  }
+};
+
 /// A coded chunk whose sections have been found to lie within its bytes.
 struct Sections {
   Kind kind = Kind::coded;
@@ -236,6 +257,7 @@ struct Sections {
   std::uint32_t fill_blocks = 0;
   std::uint64_t fill_value = 0;
   In in{};
+  Following following;
 };
 template <class I>
 struct ParsedAs : Sections {
@@ -361,6 +383,7 @@ Parse parse(const Params& p, ChunkBytes in, ParsedAs<I>& c, ExactParts* exact = 
   const Word word = Word::unpack(load<std::uint32_t>(in.data));
   c.kind = word.kind;
   c.fill_blocks = 0;
+  c.following = {end, in.size};
   if (word.kind == Kind::raw) return Parse::rare;
   if (word.kind == Kind::fill) return parse_fill(p, in, c);
   c.choice = {word.predictor, word.base};

@@ -89,11 +89,42 @@ struct FastSums : FastCodec<V> {
     return finish_sum(p, w, {choice.predictor, base}, Fill{}, to);
   }
 
+  struct ToMemoryFetching {
+    std::int32_t* q;
+    Following following;
+    [[nodiscard]] std::int32_t* block(int b) const {
+      following.fetch(b);
+      return q + 64 * b;
+    }
+  };
+  struct ToAddedFetching {
+    std::int32_t* q;
+    Following following;
+    [[nodiscard]] auto block(int b) const {
+      following.fetch(b);
+      return typename V::Added{q + 64 * b};
+    }
+  };
+
   /// The integers of a chunk without exceptions.
   static void unpack(const Parsed& c, Integers& q) {
+    c.following.begin();
     if (c.kind == Kind::constant) return V::broadcast(c.choice.base, q.q);
     Fill none;
-    get_blocks(c, ToMemory{q.q}, none);
+    get_blocks(c, ToMemoryFetching{q.q, c.following}, none);
+  }
+  /// The same, added to q.
+  static void unpack_onto(const Parsed& c, Integers& q) {
+    if constexpr (requires { typename V::Added; }) {
+      if (c.kind == Kind::coded) {
+        c.following.begin();
+        Fill none;
+        return get_blocks(c, ToAddedFetching{q.q, c.following}, none);
+      }
+    }
+    Integers own;
+    unpack(c, own);
+    for (int i = 0; i < chunk_values; ++i) q.q[i] = wrap_add(q.q[i], own.q[i]);
   }
 
   /// A sum without marks. `given` as in add_integers().
@@ -105,14 +136,13 @@ struct FastSums : FastCodec<V> {
     return write_integers(p, q, choice, choice.base, count, to, rare);
   }
 
-  /// x += y, of operands with different predictors, or fewer values. `given` is the predictor of the sum where the
-  /// operands say it, with the base that `none` would have.
+  /// A sum of operands with different predictors, or fewer values. `given` is its predictor where the operands say it,
+  /// with the base that `none` would have.
   template <class Rare>
-  static std::size_t add_integers(const Params& p, Integers& x, const Integers& y, const Choice<std::int32_t>* given,
-                                  int count, std::uint8_t* to, Rare rare) {
-    for (int i = 0; i < chunk_values; ++i) x.q[i] = wrap_add(x.q[i], y.q[i]);
-    for (int i = count; i < chunk_values; ++i) x.q[i] = x.q[i - 1];
-    return write_sum(p, x, given, count, to, rare);
+  static std::size_t write_sum_of(const Params& p, Integers& q, const Choice<std::int32_t>* given, int count,
+                                  std::uint8_t* to, Rare rare) {
+    for (int i = count; i < chunk_values; ++i) q.q[i] = q.q[i - 1];
+    return write_sum(p, q, given, count, to, rare);
   }
   /// In a sum marked values must repeat the one before. Operands that an encoder wrote see to that. With `first`,
   /// residuals under marks are 0 then, and so is that of the first value behind marks at the start.
@@ -246,10 +276,9 @@ struct FastSums : FastCodec<V> {
       return n != 0 ? n : exact();
     }
     Integers x;
-    Integers y;
     unpack(ca, x);
-    unpack(cb, y);
-    return add_integers(p, x, y, agree ? &choice : nullptr, count, to, rare);
+    unpack_onto(cb, x);
+    return write_sum_of(p, x, agree ? &choice : nullptr, count, to, rare);
   }
 
   /// What the operands say of the sum's predictor. A constant agrees with all.
@@ -410,9 +439,8 @@ struct FastSums : FastCodec<V> {
       return n != 0 ? n : rare();
     }
     if (c.kind == Kind::constant) return write_sum(p, q, nullptr, count, to, rare);
-    Integers other;
-    unpack(c, other);
-    return add_integers(p, q, other, &choice, count, to, rare);
+    unpack_onto(c, q);
+    return write_sum_of(p, q, &choice, count, to, rare);
   }
 
   /// Residuals of the local integers, formed as the chunk's are, and added to those. Returns 0 where that would not do.

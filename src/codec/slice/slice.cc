@@ -55,8 +55,8 @@ std::size_t chunk_size(Bytes payload, std::size_t chunk) {
 /// Walks ranges of a payload's chunks. The witness sees them, and what is before the payload's first.
 class Cursor {
  public:
-  explicit Cursor(const Payload& p, Witness* witness = nullptr)
-      : bytes_(p.bytes), chunks_(chunks_of(p.count)), at_(table_bytes(p.count)), witness_(witness) {}
+  explicit Cursor(const Payload& p, Witness* witness = nullptr, bool fetches = true)
+      : bytes_(p.bytes), chunks_(chunks_of(p.count)), at_(table_bytes(p.count)), witness_(witness), fetches_(fetches) {}
 
   /// To the chunks [first, last). None before those that it has been at; all chunks of the last range have been taken.
   void go_to(std::size_t first, std::size_t last) {
@@ -71,7 +71,7 @@ class Cursor {
     if (chunk_ == last_ && last_ != chunks_) show(at_ + size);
     const ChunkBytes b{bytes_.data() + at_, size, bytes_.size() - at_ - size};
     at_ += size;
-    fetch_next();
+    if (fetches_) fetch_next();
     return b.readable >= read_slack ? b : padded(b);
   }
 
@@ -102,6 +102,7 @@ class Cursor {
   std::size_t last_ = 0;
   std::size_t at_;
   Witness* witness_;
+  bool fetches_;
   std::size_t seen_ = 0;
   std::vector<std::uint8_t> tail_;
 };
@@ -147,7 +148,7 @@ class ChunkAdder {
     grid.qbits = local.x != nullptr ? local.params.grid.qbits : 0;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const Operand& o = operands[i];
-      cursors_.emplace_back(o.payload, o.payload.witness);
+      cursors_.emplace_back(o.payload, o.payload.witness, false);
       terms_[i].params = &o.params;
       arrays += o.params.operands;
       // A later term's bits must not widen the integers of sums before it: their predictors might be others.
