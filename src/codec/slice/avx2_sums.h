@@ -224,6 +224,8 @@ struct PlaneSums {
     s.groups = needs.most <= 8 ? 1 : needs.most <= 16 ? 2 : 4;
     if (s.groups > 1) std::memset(s.nonzero[8], 0, static_cast<std::size_t>((s.groups - 1) * 8 * chunk_blocks));
     for (int b = 0; b < chunk_blocks; b += 4) {
+      for (int i = 0; i < n; ++i)
+        for (int j = 0; j < 4; ++j) x[i].chunk->following.fetch(b + j);
       const auto w = load<std::uint32_t>(needs.planes + b);
       const auto none_above = [w](std::uint32_t most) { return ((w + (127 - most) * 0x01010101U) & 0x80808080U) == 0; };
       if (w == 0) {
@@ -246,7 +248,10 @@ struct PlaneSums {
   template <Predictor P, bool HasLocal>
   static bool from_terms(const LocalTerm* term, const Parsed* chunk, int n, Fill& fill, PlaneSet& s) {
     Operand x[most_terms];
-    for (int i = 0; i < n; ++i) x[i].open(chunk[i]);
+    for (int i = 0; i < n; ++i) {
+      chunk[i].following.begin();
+      x[i].open(chunk[i]);
+    }
     if (fill.blocks != 0) {
       if (!HasLocal) get_marks(x[0], fill);
       for (int i = 0; i < n; ++i)

@@ -359,7 +359,13 @@ struct Avx512 : Avx512Base {
 
 /// Sums as AVX2 forms them: planes by logic alone gain little from longer registers without VBMI.
 const Kernels* found(const Kernels& avx2) {
-  static const Kernels k{FastCodec<Avx512>::encode, FastCodec<Avx512>::decode, avx2.add, avx2.encode_add, avx2.sum};
+  static const Kernels k{FastCodec<Avx512>::encode,
+                         FastCodec<Avx512>::decode,
+                         avx2.add,
+                         avx2.encode_add,
+                         avx2.sum,
+                         avx2.sums_fetch,
+                         avx2.room_fetch};
   return &k;
 }
 

@@ -228,24 +228,33 @@ inline const std::uint8_t* raw_elements(const Params& p, ChunkBytes in, int coun
   return Word::unpack(load<std::uint32_t>(in.data)).kind == Kind::raw ? in.data + 4 : nullptr;
 }
 
-/// What lies behind a chunk of a sum, most likely the next one: fetched while this one is worked on. Few lines can be on
-/// their way at a time, and whatever comes after one too many waits: of long chunks each block fetches some.
+/// What lies behind a chunk of a sum, most likely the next one: fetched while this one is worked on. Few lines can be
+/// on their way at a time, and whatever comes after one too many waits: of long chunks each block fetches some.
 struct Following {
-  static constexpr std::size_t at_once = 512;
   const std::uint8_t* at = nullptr;
   std::size_t size = 0;
 
   __attribute__((always_inline)) void begin() const {
-    if (size <= at_once) fetch_all();
+    if (size <= fetched_at_once) fetch_all();
   }
   __attribute__((always_inline)) void fetch(int b) const {
-    if (size <= at_once) return;
+    if (size <= fetched_at_once) return;
     const std::uint8_t* from = at + size * static_cast<std::size_t>(b) / chunk_blocks;
     __builtin_prefetch(from);
     if (size > 64 * chunk_blocks) __builtin_prefetch(from + 64);
   }
   __attribute__((always_inline)) void fetch_all() const {
     for (std::size_t i = 0; i < size; i += 64) __builtin_prefetch(at + i);
+  }
+};
+
+/// Where the next chunk is likely to be written, in as many bytes as this one, fetched in the two passes that write it.
+struct FollowingRoom {
+  const std::uint8_t* at;
+  std::size_t size;
+  __attribute__((always_inline)) void fetch_line(int b, int line) const {
+    const int part = (line - 2) * chunk_blocks + b;
+    __builtin_prefetch(at + size * static_cast<std::size_t>(part) / (2 * chunk_blocks), 1);
   }
 };
 

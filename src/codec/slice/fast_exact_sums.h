@@ -125,6 +125,7 @@ struct FastExactSums {
     Parsed c;
     ExactParts parts;
     if (parse<V>(p, in, c, &parts) != Parse::ok) return false;
+    c.following.fetch_all();
     if (c.fill_blocks != 0 && !is_exception(p, c.fill_value)) return false;
     if (c.kind == Kind::fill) {
       o.exact->clear();

@@ -67,6 +67,11 @@ struct FastSums : FastCodec<V> {
     std::uint8_t* const planes = write_head<V>(choice, Fill{}, 0, at.codes, to);
     if constexpr (requires { Stages::writes_fetch; })
       if (ahead != nullptr) return close(to, Stages::template write_sections<false>(s, at, planes, *ahead));
+    if constexpr (requires { Stages::writes_fetch; }) {
+      const std::size_t size = at.total + static_cast<std::size_t>(planes - to);
+      if (size > fetched_at_once)
+        return close(to, Stages::template write_sections<false>(s, at, planes, FollowingRoom{to + size, size}));
+    }
     return close(to, Stages::template write_sections<false>(s, at, planes));
   }
 
@@ -306,6 +311,9 @@ struct FastSums : FastCodec<V> {
 
   /// V::Sums can add residuals of several chunks, and of local integers.
   static constexpr bool sums_terms = requires { typename V::Sums; };
+
+  /// Whether Kernels::room_fetch.
+  static constexpr bool room_fetch = requires { V::Sums::writes_fetch; };
 
   /// A sum of n chunks that are coded alike, with marks in the blocks of `fill`, which has their sum; with local
   /// integers where `local` is not null, whose marks `fill` has. Residuals are added as they are. Returns 0 where that

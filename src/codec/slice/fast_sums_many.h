@@ -160,7 +160,8 @@ struct FastManySums : FastSums<V> {
   }
 
   static const Kernels* kernels() {
-    static const Kernels k{Sums::Codec::encode, Sums::Codec::decode, Sums::add, Sums::encode_add, sum};
+    static const Kernels k{Sums::Codec::encode, Sums::Codec::decode, Sums::add, Sums::encode_add, sum,
+                           Sums::sums_terms,    Sums::room_fetch};
     return &k;
   }
 };

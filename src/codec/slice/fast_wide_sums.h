@@ -30,6 +30,7 @@ struct FastWideSums : FastWide<V> {
 
     /// Parse::rare: exceptions, and what else is left to the reference.
     Parse read(const Params& p, ChunkBytes in, int n) {
+      Following{in.data + in.size, in.size}.fetch_all();
       raw = p.shape.exact_only ? raw_elements(p, in, n) : nullptr;
       count = n;
       if (raw != nullptr) {

@@ -80,7 +80,11 @@ struct Kernels {
   /// be null: terms alone then. At most most_terms in all. As add, or chunk_unfused for what it leaves to those.
   std::size_t (*sum)(const Params& p, const Params* px, const void* x, std::span<const Term> terms, int count,
                      std::uint8_t* out, std::size_t capacity);
+  bool sums_fetch = false;  ///< sums prefetch what follows their operands by themselves
+  bool room_fetch = false;  ///< and where a next chunk of more than fetched_at_once would be written
 };
+/// Few lines can be on their way at a time: what is longer is fetched little by little.
+inline constexpr std::size_t fetched_at_once = 512;
 
 const Kernels& reference_kernels();
 

@@ -48,8 +48,15 @@ inline std::size_t checked(std::size_t chunk, std::size_t n) {
 /// Writes chunks one after another into [begin, end), through a scratch chunk where a kernel might write past the end.
 class Sink {
  public:
-  Sink(std::uint8_t* begin, std::uint8_t* end, std::size_t chunk_limit, Witness* witness)
-      : begin_(begin), at_(begin), end_(end), limit_(chunk_limit), witness_(witness), seen_(begin) {}
+  /// `most_fetched`: the longest chunk whose successor's room is to be fetched.
+  Sink(std::uint8_t* begin, std::uint8_t* end, std::size_t chunk_limit, Witness* witness, std::size_t most_fetched)
+      : begin_(begin),
+        at_(begin),
+        end_(end),
+        limit_(chunk_limit),
+        witness_(witness),
+        most_fetched_(most_fetched),
+        seen_(begin) {}
 
   /// write(buffer, capacity) returns the chunk's bytes. Returns them too.
   template <class Write>
@@ -76,6 +83,7 @@ class Sink {
   /// Lines that the chunk after is likely to be written to, while this one is: stores wait for theirs one after the
   /// other.
   [[gnu::always_inline]] void fetch_next() const {
+    if (last_ > most_fetched_) return;
     for (std::size_t i = last_; i < 2 * last_; i += 64) __builtin_prefetch(at_ + i, 1);
   }
   std::size_t advance(std::size_t n) {
@@ -91,10 +99,17 @@ class Sink {
   std::uint8_t* end_;
   std::size_t limit_;
   Witness* witness_;
+  std::size_t most_fetched_;
   std::uint8_t* seen_;
   std::size_t last_ = 0;  ///< bytes of the chunk before
   std::unique_ptr<std::uint8_t[]> scratch_;
 };
+
+/// What a Sink leaves to a writer that fetches where its next chunk goes.
+template <class Writer>
+std::size_t most_fetched(const Writer& writer) {
+  return writer.fetches_room() ? fetched_at_once : largest_chunk;
+}
 
 /// A batch in a thread's own memory.
 class Slot {
@@ -201,7 +216,7 @@ class BatchWriter {
       const auto one = [&](std::uint8_t* chunk, std::size_t room) { return writer.write(c, chunk, room); };
       if (!in_place && batches_.is_known(batch)) {
         std::uint8_t* const place = move(slot);
-        in_place.emplace(place + slot.bytes().size(), out_end(), to_.chunk_limit, nullptr);
+        in_place.emplace(place + slot.bytes().size(), out_end(), to_.chunk_limit, nullptr, most_fetched(writer));
       }
       const std::size_t n = in_place ? in_place->put(c, one) : slot.put(c, to_.chunk_limit, one);
       store(to_.out.data() + 2 * c, static_cast<std::uint16_t>(n / 4));
@@ -264,8 +279,8 @@ std::size_t write_payload(const Destination& to, std::size_t threads, Start star
     share_work(threads, [&] { BatchWriter(to, each, batches).run(start()); });
     return table + batches.total();
   }
-  Sink sink(out.data() + table, out.data() + out.size(), to.chunk_limit, to.witness);
   auto writer = start();
+  Sink sink(out.data() + table, out.data() + out.size(), to.chunk_limit, to.witness, most_fetched(writer));
   writer.go_to(0, chunks);
   for (std::size_t c = 0; c < chunks; ++c) {
     const std::size_t n =

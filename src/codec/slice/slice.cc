@@ -127,6 +127,8 @@ class ChunkEncoder {
  public:
   ChunkEncoder(const Params& p, const void* x, std::size_t count) : p_(p), x_(x), count_(count) {}
   void go_to(std::size_t, std::size_t) {}
+  /// Whether it fetches where long chunks are to be written.
+  [[nodiscard]] static bool fetches_room() { return false; }
   std::size_t write(std::size_t chunk, std::uint8_t* to, std::size_t) {
     return kernels_.encode(p_, element_at(p_, x_, chunk), values_in(count_, chunk), to);
   }
@@ -148,7 +150,7 @@ class ChunkAdder {
     grid.qbits = local.x != nullptr ? local.params.grid.qbits : 0;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const Operand& o = operands[i];
-      cursors_.emplace_back(o.payload, o.payload.witness, false);
+      cursors_.emplace_back(o.payload, o.payload.witness, !kernels_.sums_fetch);
       terms_[i].params = &o.params;
       arrays += o.params.operands;
       // A later term's bits must not widen the integers of sums before it: their predictors might be others.
@@ -157,6 +159,7 @@ class ChunkAdder {
     }
   }
 
+  [[nodiscard]] bool fetches_room() const { return kernels_.room_fetch; }
   void go_to(std::size_t first, std::size_t last) {
     for (Cursor& c : cursors_) c.go_to(first, last);
   }
