@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -33,7 +34,8 @@ Field parse_field(const nlohmann::json& j, const std::string& folder) {
   f.path = (fs::path(folder) / j.at("file").get<std::string>()).string();
   f.shape.dtype = parse_dtype(j.at("dtype").get<std::string>());
   f.shape.dims = j.at("dims").get<Dims>();
-  f.tags = j.value("tags", std::vector<std::string>{});
+  const auto tags = j.value("tags", std::vector<std::string>{});  // the other way to say it
+  f.stack = j.value("stack", false) || std::find(tags.begin(), tags.end(), "stack") != tags.end();
   if (const auto fill = j.find("fill_value"); fill != j.end() && !fill->is_null())
     f.fill = fill->is_array() ? fill->at(0).get<double>() : fill->get<double>();
   return f;
@@ -91,7 +93,7 @@ std::vector<Field> FieldOptions::choose() const {
       const ArrayReader in(path, hint.hint());
       if (in.count() == 0)
         throw Failure(Exit::bad_data, fmt::format("'{}' is empty: there is nothing to measure", path));
-      fields.push_back({path, path, in.shape(), std::nullopt, {}});
+      fields.push_back({path, path, in.shape(), std::nullopt});
     }
   }
   std::erase_if(fields, [&](const Field& f) { return f.name.find(only) == std::string::npos; });

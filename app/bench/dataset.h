@@ -18,8 +18,8 @@ struct Field {
   std::string name;
   std::string path;
   Shape shape;
-  std::optional<double> fill;     ///< marks missing data; not part of the value range
-  std::vector<std::string> tags;  ///< for example "stack": axis 0 counts images of the same thing
+  std::optional<double> fill;  ///< marks missing data; not part of the value range
+  bool stack = false;          ///< axis 0 counts images of the same thing
 };
 
 /// A field with its values in memory.

@@ -75,7 +75,7 @@ ImageSet from_samples(const StackOptions& options) {
   std::string known;
   for (const Field& f : list_fields(find_data_folder(options.data))) {
     if (f.name == wanted) return from_stacked_file(f.name, ArrayReader(f.path, {f.shape.dtype, f.shape.dims}));
-    if (std::find(f.tags.begin(), f.tags.end(), "stack") != f.tags.end()) known += " " + f.name;
+    if (f.stack) known += " " + f.name;
   }
   throw Failure(Exit::no_input,
                 fmt::format("--set {}: no such field among the samples; there are:{}", options.set, known));

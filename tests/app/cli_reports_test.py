@@ -207,7 +207,9 @@ class Stack(CommandTest):
         self.run_laconic("stack", *images, "-n", "2", "--link", "nonsense", code=2)
         self.run_laconic("stack", *images, "-n", "2", "--wire", "nonsense0", *self.small, code=2)
         self.run_laconic("stack", *images, "absent.f32", code=3)
-        self.run_laconic("stack", "--set", "nonsense", code=3)
+        _, said = self.run_laconic("stack", "--set", "nonsense", code=3)
+        for field in ("wave_computed_marmousi_rtm_shots", "astronomy_decam_exposures", "climate_ensemble_TREFHT"):
+            self.assertIn(field, said)
         self.run_laconic("stack", *images, self.write("other_30x20.f32", floats(wave(600))), "-n", "2", code=4)
         self.run_laconic("stack", self.write("x_600.i32", floats(wave(600))), code=4)
         self.run_laconic("stack", self.write("nothing_2x0.f32", b""), code=4)
