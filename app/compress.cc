@@ -68,13 +68,17 @@ void for_each_segment(std::uint64_t count, DType dtype, F&& f) {
   } while (first < count);
 }
 
-/// The grid for this file: for a relative bound one pass over its values.
+/// Whether a grid asks for a pass over the values before any is encoded.
+bool needs_pass(DType dtype, const Bound& bound) {
+  return is_float(dtype) && bound.kind != BoundKind::lossless && bound.kind != BoundKind::ratio;
+}
+
+/// The grid for this file.
 Grid choose_grid(const ArrayReader& in, const CompressOptions& options, const Codec& codec, const Bound& bound,
                  std::vector<std::uint8_t>& buffer, const Session& session, Progress& progress) {
   const DType dtype = in.shape().dtype;
   Range range;
-  if (bound.kind == BoundKind::lossless || bound.kind == BoundKind::ratio || !is_float(dtype))
-    return grid_for(codec, dtype, bound, range);
+  if (!needs_pass(dtype, bound)) return grid_for(codec, dtype, bound, range);
   for_each_segment(in.count(), dtype, [&](std::uint64_t first, std::size_t n) {
     const MutArray piece{buffer.data(), n, dtype};
     in.read(first, piece);
@@ -120,7 +124,8 @@ Outcome compress_file(const ArrayReader& in, const CompressOptions& options, con
   // One page more than needed keeps data() non-null for empty arrays, and touches every page before anything is timed.
   std::vector<std::uint8_t> buffer(largest + 4096);
   OutputFile out(options.output, options.force);
-  Progress progress("compressing", in.count() * 2, session.progress());
+  const std::uint64_t passes = needs_pass(dtype, outcome.bound) ? 2 : 1;
+  Progress progress("compressing", in.count() * passes, session.progress());
   outcome.grid = choose_grid(in, options, *outcome.codec, outcome.bound, buffer, session, progress);
   std::vector<std::uint8_t> frame(frame::capacity(dtype, largest / size_of(dtype), *outcome.codec));
   std::vector<std::uint8_t> decoded(options.verify ? largest + 4096 : 0);
