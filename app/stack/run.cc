@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "exit_code.h"
 #include "report/json.h"
 #include "report/streams.h"
 #include "stack/pictures.h"
@@ -13,14 +14,8 @@ namespace {
 /// Rank 0's verdict, for everyone.
 int agree(Transport& t, int mine) { return allgather_value(t, mine)[0]; }
 
-}  // namespace
-
-int run_stack_rank(const StackOptions& options, bool json, bool quiet, Transport& transport,
-                   const PlainAllreduce& plain) {
-  const ImageSet set = load_images(options);
-  Communicator comm(transport);
-  const StackResult result = measure_stack(options, set, comm, plain);
-  if (transport.rank() != 0) return agree(transport, 0);
+/// What rank 0 has to say. Returns the exit code.
+int report_stack(const StackOptions& options, bool json, bool quiet, const ImageSet& set, const StackResult& result) {
   std::vector<std::string> pictures;
   if (!options.out.empty()) pictures = write_pictures(result, set, options.out);
   if (json) {
@@ -31,7 +26,23 @@ int run_stack_rank(const StackOptions& options, bool json, bool quiet, Transport
     fmt::print("{}", to_text(result));
     if (!pictures.empty()) fmt::print("pictures: {}\n", printable(pictures.back()));
   }
-  return agree(transport, exit_code_for(result));
+  return exit_code_for(result);
+}
+
+}  // namespace
+
+int run_stack_rank(const StackOptions& options, bool json, bool quiet, Transport& transport,
+                   const PlainAllreduce& plain) {
+  const ImageSet set = load_images(options);
+  Communicator comm(transport);
+  const StackResult result = measure_stack(options, set, comm, plain);
+  if (transport.rank() != 0) return agree(transport, 0);
+  try {
+    return agree(transport, report_stack(options, json, quiet, set, result));
+  } catch (const Failure& e) {  // of a picture: the others are waiting
+    agree(transport, static_cast<int>(e.code()));
+    throw;
+  }
 }
 
 }  // namespace laconic::app

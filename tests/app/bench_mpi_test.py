@@ -119,6 +119,13 @@ class BenchCollective(CommandTest):
             with self.subTest((first, second)):
                 self.assertIn("--nonsense", self.run_two(first, second, code=2))
 
+    def test_pictures_that_cannot_be_written_end_all_ranks_in_order(self):
+        images = self.write("x_50x100.f32", floats(wave(5000)))
+        said = self.run_laconic("stack", images, "--size", "1", "--repetitions", "1", "--out", self.write("plain", b"") + "/sub",
+                                code=5, launcher=(*LAUNCH, "-n", "3"))[1]
+        self.assertIn("plain/sub", said)
+        self.assertNotIn("MPI_ABORT", said.upper())
+
     def test_failures(self):
         for wrong in (("--modes", "zccl-mt"), ("--codec", "gzip"), ("-b", "10x"), ("--schedule", "square", "-t", "1"), ("--wire", "nonsense0"),
                       ("--warm-up", "-5"), ("--turn", "0")):
