@@ -63,8 +63,15 @@ Quality judge(const ImageSet& set, const Mosaic& mosaic, const T* result, const 
 /// The experiment of one rank, in steps.
 class Experiment {
  public:
-  Experiment(const StackOptions& options, const ImageSet& set, Communicator& comm, const PlainAllreduce& plain)
-      : options_(options), set_(set), comm_(comm), plain_(plain), t_(comm.transport()), op_(parse_op(options.op)) {
+  Experiment(const StackOptions& options, const ImageSet& set, Communicator& comm, const PlainAllreduce& plain,
+             const std::function<void()>& step)
+      : options_(options),
+        set_(set),
+        comm_(comm),
+        plain_(plain),
+        step_(step),
+        t_(comm.transport()),
+        op_(parse_op(options.op)) {
     if (op_ != Op::sum && op_ != Op::average)
       throw Failure(Exit::usage, fmt::format("--op {}: only sum and average stack images", options.op));
     if (options.repetitions < 1 || options.repetitions > 10000)
@@ -112,6 +119,7 @@ class Experiment {
       laconic.call(
           [&] { allreduce(send, {laconic_result_.data(), count(), set_.dtype}, op_, comm_, laconic_options_); },
           r >= 0);
+      step_();
     }
     keep(plain, result_.plain);
     keep(laconic, result_.laconic);
@@ -180,6 +188,7 @@ class Experiment {
   const ImageSet& set_;
   Communicator& comm_;
   const PlainAllreduce& plain_;
+  const std::function<void()>& step_;
   Transport& t_;
   Op op_;
   Mosaic mosaic_;
@@ -218,8 +227,8 @@ void plain_ring(Transport& t, ConstArray send, MutArray recv, Op op) {
 }  // namespace
 
 StackResult measure_stack(const StackOptions& options, const ImageSet& set, Communicator& comm,
-                          const PlainAllreduce& plain) {
-  return Experiment(options, set, comm, plain).run();
+                          const PlainAllreduce& plain, const std::function<void()>& step) {
+  return Experiment(options, set, comm, plain, step).run();
 }
 
 PlainAllreduce ring_baseline(Transport& transport) {

@@ -54,9 +54,11 @@ struct StackResult {
   }
 };
 
-/// Collective: every rank of `comm` calls it with the same options.
-StackResult measure_stack(const StackOptions& options, const ImageSet& set, Communicator& comm,
-                          const PlainAllreduce& plain);
+/// Collective: every rank of `comm` calls it with the same options. `step` is called after the warm-up and each
+/// repetition.
+StackResult measure_stack(
+    const StackOptions& options, const ImageSet& set, Communicator& comm, const PlainAllreduce& plain,
+    const std::function<void()>& step = [] {});
 
 /// A plain ring allreduce over any transport: the baseline where there is no MPI.
 PlainAllreduce ring_baseline(Transport& transport);

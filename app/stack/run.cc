@@ -2,8 +2,11 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "exit_code.h"
 #include "report/json.h"
+#include "report/progress.h"
 #include "report/streams.h"
 #include "stack/pictures.h"
 #include "stack/report.h"
@@ -13,6 +16,12 @@ namespace {
 
 /// Rank 0's verdict, for everyone.
 int agree(Transport& t, int mine) { return allgather_value(t, mine)[0]; }
+
+StackResult measure_with_bar(const StackOptions& options, bool show, const ImageSet& set, Communicator& comm,
+                             const PlainAllreduce& plain) {
+  Progress progress("stacking", 1 + static_cast<std::uint64_t>(std::max(options.repetitions, 0)), show);
+  return measure_stack(options, set, comm, plain, [&] { progress.advance(1); });
+}
 
 /// What rank 0 has to say. Returns the exit code.
 int report_stack(const StackOptions& options, bool json, bool quiet, const ImageSet& set, const StackResult& result) {
@@ -35,7 +44,7 @@ int run_stack_rank(const StackOptions& options, bool json, bool quiet, Transport
                    const PlainAllreduce& plain) {
   const ImageSet set = load_images(options);
   Communicator comm(transport);
-  const StackResult result = measure_stack(options, set, comm, plain);
+  const StackResult result = measure_with_bar(options, transport.rank() == 0 && !json && !quiet, set, comm, plain);
   if (transport.rank() != 0) return agree(transport, 0);
   try {
     return agree(transport, report_stack(options, json, quiet, set, result));

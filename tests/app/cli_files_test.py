@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import pty
 import re
 import resource
 import shutil
@@ -190,28 +189,10 @@ class RoundTrips(CommandTest):
         self.assertEqual(forms.pop("constant"), 2)
         self.assertEqual(list(forms.values()), [1])
 
-    def on_a_terminal(self, *arguments):
-        """What the command draws on stderr, when that is a terminal."""
-        ours, its = pty.openpty()
-        process = subprocess.Popen([cli_support.LACONIC, *arguments], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=its,
-                                   env={**os.environ, "LACONIC_SIMD": "scalar"})
-        os.close(its)
-        drawn = b""
-        try:
-            while more := os.read(ours, 65536):
-                drawn += more
-        except OSError:  # nobody writes there any more
-            pass
-        os.close(ours)
-        self.assertEqual(process.wait(timeout=60), 0)
-        return drawn.decode()
-
-    def test_progress_bars_come_to_their_end(self):
+    def test_the_bar_comes_to_its_end(self):
         self.write("x.f32", os.urandom(1 << 20) * 128)  # two steps, slow ones
-        drawn = self.on_a_terminal("compress", "x.f32", "--verify", "-o", "/dev/null")
-        shares = [int(share) for share in re.findall(r"compressing +\[[# ]+\] +(\d+) %", drawn)]
-        self.assertEqual((sorted(shares), shares[-1:]), (shares, [100]))
-        self.assertTrue(drawn.split("%")[-1].startswith("\r\x1b[K"), "the line is cleared")
+        shares = self.shares_on_a_terminal("compressing", "compress", "x.f32", "--verify", "-o", "/dev/null")
+        self.assertEqual((sorted(shares), shares[-1]), (shares, 100))
 
     def test_quiet_says_nothing(self):
         self.write("x.f32", floats(wave(500)))

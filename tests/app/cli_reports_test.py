@@ -192,6 +192,11 @@ class Stack(CommandTest):
                 width, height = struct.unpack(">II", f.read(24)[16:])
             self.assertTrue(400 <= max(width, height) <= 800 and min(width, height) >= 1, (dims, width, height))
 
+    def test_a_bar_tells_how_far_it_is(self):
+        shares = self.shares_on_a_terminal("stacking", "stack", "--set", "rtm", "-n", "2", "--size", "4MiB", "--repetitions", "60")
+        self.assertEqual(sorted(shares), shares)
+        self.assertGreater(shares[-1], 80)
+
     def test_samples(self):
         report = self.json("stack", "--set", "exposures", "-n", "3", "--op", "average", *self.small)
         self.assertEqual(report["images"], 3)

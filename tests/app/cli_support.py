@@ -2,6 +2,8 @@
 
 import json
 import os
+import pty
+import re
 import struct
 import subprocess
 import sys
@@ -46,6 +48,24 @@ class CommandTest(unittest.TestCase):
 
     def json(self, *arguments, code=0):
         return json.loads(self.run_laconic("--json", *arguments, code=code)[0])
+
+    def shares_on_a_terminal(self, label, *arguments):
+        """The percentages of the bar that the command, made slow, draws and clears where stderr is a terminal."""
+        ours, its = pty.openpty()
+        process = subprocess.Popen([LACONIC, *arguments], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=its,
+                                   env={**os.environ, "LACONIC_SIMD": "scalar"})
+        os.close(its)
+        drawn = b""
+        try:
+            while more := os.read(ours, 65536):
+                drawn += more
+        except OSError:  # nobody writes there any more
+            pass
+        os.close(ours)
+        self.assertEqual(process.wait(timeout=60), 0)
+        shares = re.findall(label + r" +\[[# ]+\] +(\d+) %", drawn.decode())
+        self.assertTrue(shares and drawn.split(b"%")[-1].startswith(b"\r\x1b[K"), drawn)
+        return [int(share) for share in shares]
 
 
 def floats(values):
