@@ -8,7 +8,6 @@
 
 #include "arguments.h"
 #include "command.h"
-#include "core/error.h"
 #include "exit_code.h"
 #include "frame/frame.h"
 #include "io/lcz.h"
@@ -27,10 +26,6 @@ struct DecompressOptions {
   bool force = false;
 };
 
-/// Values decoded at a time: a small frame may stand for very many values, and memory must not follow what a file
-/// claims.
-constexpr std::uint64_t piece_chunks = 16384;
-
 /// "x.npy.lcz" gives "x.npy"; anything else gets the extension of the original kind.
 std::string default_output(const LczReader& in) {
   const std::filesystem::path p(in.path());
@@ -44,25 +39,6 @@ bool has_extension(const std::string& name) {
   return extension.size() > 1 && std::isdigit(static_cast<unsigned char>(extension[1])) == 0;
 }
 
-void write_frame(const std::vector<std::uint8_t>& frame, const frame::Header& header, int threads,
-                 std::vector<std::uint8_t>& values, OutputFile& out) {
-  const DType dtype = header.grid.dtype;
-  if (header.chunks() <= piece_chunks) {
-    values.resize(header.count * size_of(dtype));
-    frame::decode(frame, {values.data(), static_cast<std::size_t>(header.count), dtype}, threads);
-    out.write(values);
-    return;
-  }
-  for (std::uint64_t first = 0; first < header.chunks(); first += piece_chunks) {
-    const std::uint64_t chunks = std::min(piece_chunks, header.chunks() - first);
-    const std::uint64_t begin = first * frame::chunk_values;
-    const std::uint64_t n = std::min(chunks * frame::chunk_values, header.count - begin);
-    values.resize(n * size_of(dtype));
-    frame::decode_chunks(frame, first, chunks, {values.data(), static_cast<std::size_t>(n), dtype}, true);
-    out.write(values);
-  }
-}
-
 int run_decompress(const Session& session, DecompressOptions& options) {
   checked_threads(options.threads);
   LczReader in(options.input);
@@ -72,16 +48,10 @@ int run_decompress(const Session& session, DecompressOptions& options) {
   out.write(header_for(kind, in.shape()));
   Progress progress("decompressing", in.count(), session.progress());
   std::vector<std::uint8_t> frame;
-  std::vector<std::uint8_t> values;
   frame::Header header;
   double bound = 0;
   while (in.next(frame, header)) {
-    try {
-      write_frame(frame, header, options.threads, values, out);
-    } catch (const Error& e) {
-      if (e.code() != Code::corrupt) throw;  // a codec that was not built
-      in.corrupt_frame(e.what());
-    }
+    in.decode(frame, header, options.threads, [&](std::span<const std::uint8_t> values) { out.write(values); });
     bound = std::max(bound, header.grid.bound);
     progress.advance(header.count);
   }

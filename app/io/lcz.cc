@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -15,6 +16,7 @@ namespace {
 constexpr std::array<std::uint8_t, 4> lcz_magic = {'L', 'C', 'Z', 2};
 constexpr std::size_t fixed_bytes = 8;
 constexpr std::size_t tail_bytes = 8;
+constexpr std::uint64_t piece_chunks = 16384;  // decoded at a time
 
 std::uint32_t crc32c(std::span<const std::uint8_t> data) { return ~frame::crc_update(frame::crc_start, data); }
 
@@ -94,7 +96,30 @@ void LczReader::check_end() {
   if (found != want) corrupt("its frames are not those of this array, or not in their places");
 }
 
-void LczReader::corrupt_frame(const std::string& why) const { corrupt(fmt::format("frame {}: {}", frames_ - 1, why)); }
+void LczReader::decode(std::span<const std::uint8_t> frame, const frame::Header& header, int threads,
+                       const std::function<void(std::span<const std::uint8_t>)>& take) {
+  const DType dtype = header.grid.dtype;
+  std::uint64_t first = 0;
+  do {
+    const std::uint64_t chunks = std::min(piece_chunks, header.chunks() - first);
+    const std::uint64_t begin = first * frame::chunk_values;
+    const auto n = static_cast<std::size_t>(std::min(chunks * frame::chunk_values, header.count - begin));
+    values_.resize(n * size_of(dtype));
+    const MutArray out{values_.data(), n, dtype};
+    try {
+      if (n == header.count) {
+        frame::decode(frame, out, threads);
+      } else {
+        frame::decode_chunks(frame, first, chunks, out, true);
+      }
+    } catch (const Error& e) {
+      if (e.code() != Code::corrupt) throw;
+      corrupt(fmt::format("frame {}: {}", frames_ - 1, e.what()));
+    }
+    take(values_);
+    first += chunks;
+  } while (first < header.chunks());
+}
 
 bool LczReader::next(std::vector<std::uint8_t>& frame, frame::Header& header) {
   if (seen_ == count_ && frames_ > 0) {

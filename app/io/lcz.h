@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -58,8 +59,11 @@ class LczReader {
 
   /// The next frame, with its checksum checked; false after the last. `frame` keeps its memory between calls.
   bool next(std::vector<std::uint8_t>& frame, frame::Header& header);
-  /// For what is found out about the last frame when it is decoded: throws Failure(corrupt) that names file and frame.
-  [[noreturn]] void corrupt_frame(const std::string& why) const;
+  /// Decodes the frame that next() gave, piece by piece: a small frame may stand for very many values, and memory must
+  /// not follow what a file claims. Throws Failure(corrupt) that names file and frame, Error(unsupported) for a codec
+  /// that was not built in.
+  void decode(std::span<const std::uint8_t> frame, const frame::Header& header, int threads,
+              const std::function<void(std::span<const std::uint8_t>)>& take);
 
  private:
   [[noreturn]] void corrupt(const std::string& why) const;
@@ -74,6 +78,7 @@ class LczReader {
   std::uint64_t at_ = 0;      // byte where the next frame begins
   std::uint64_t frames_ = 0;  // frames so far
   LczSeal seal_;              // of what was read so far
+  std::vector<std::uint8_t> values_;
 };
 
 }  // namespace laconic::app

@@ -13,7 +13,7 @@ import sys
 import unittest
 
 import cli_support
-from cli_support import CommandTest, floats, npy, wave
+from cli_support import CommandTest, crc32c, floats, npy, wave
 
 
 class RoundTrips(CommandTest):
@@ -465,6 +465,18 @@ class Failures(CommandTest):
             self.run_laconic("inspect", "bad.lcz", code=6)
             self.run_laconic("decompress", "bad.lcz", code=6)
             self.assertNotIn("bad", self.files())
+
+    def test_forged_streams(self):
+        self.write("x.f32", floats(wave(2048)))
+        self.run_laconic("compress", "x.f32", "-b", "0.5")
+        good = self.read("x.f32.lcz")
+        bad = bytearray(good[24:-8])  # the only frame
+        bad[52] |= 0xC  # a predictor that there is not
+        bad[12:16] = struct.pack("<I", crc32c(bad[:12] + bad[16:]))
+        self.write("bad.lcz", good[:24] + bad + struct.pack("<II", crc32c(good[16:20] + bad[12:16]), 0))
+        for command in ("inspect", "decompress"):
+            _, message = self.run_laconic(command, "bad.lcz", code=6)
+            self.assertIn("frame 0: ", message)
 
     def test_trailing_bytes(self):
         self.write("bad.lcz", self.compressed() + b"x")

@@ -83,6 +83,15 @@ def npy(data, descr, shape, order="False"):
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + data
 
 
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
 def main():
     global LACONIC
     LACONIC = os.path.abspath(sys.argv.pop(1))
