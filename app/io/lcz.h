@@ -1,19 +1,5 @@
-// The .lcz file: a small header that says what the array was, then frames one after another.
-//
-//   offset    size
-//   0         4         "LCZ\2" (the last byte is the version)
-//   4         1         dtype, numbered as laconic::DType
-//   5         1         kind of the original file: 0 raw, 1 .npy
-//   6         2         number of extents n, at most 64
-//   8         8 n       extents, u64, slowest first
-//   8 + 8 n   4         CRC-32C of all bytes before
-//   12 + 8 n  4         zero
-//   16 + 8 n            frames, until the product of the extents is reached; an empty array has one frame of count 0
-//   then      4         CRC-32C of the checksums (4 bytes each) of the header and of all frames, in their order
-//   then      4         zero
-//
-// Everything is little-endian. Each frame is as in docs/format.md, with its own checksum; the last one makes sure that
-// they are this array's, and in their places. Nothing follows it.
+// The .lcz file: a header that says what the array was, then frames one after another, and a checksum that makes sure
+// that they are this array's, and in their places. docs/format.md describes it (14. Files).
 #pragma once
 
 #include <cstdint>

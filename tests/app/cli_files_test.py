@@ -113,6 +113,33 @@ class RoundTrips(CommandTest):
         self.run_laconic("decompress", "x.npy.lcz", "-o", "y.npy")
         self.assertEqual(self.read("x.npy"), self.read("y.npy"))
 
+    def check_file(self, name, dtype, kind, dims):
+        """That a file is what docs/format.md says (14. Files); returns the elements of each frame."""
+        data = self.read(name)
+        head = b"LCZ\x02" + struct.pack("<BBH", dtype, kind, len(dims)) + struct.pack(f"<{len(dims)}Q", *dims)
+        head += struct.pack("<II", crc32c(head), 0)
+        self.assertEqual(data[: len(head)], head)
+        at, checksums, counts = len(head), head[-8:-4], []
+        while not counts or sum(counts) < math.prod(dims):
+            count, size = struct.unpack("<QQ", data[at + 16 : at + 32])
+            self.assertEqual((data[at : at + 4], data[at + 5]), (b"LCN1", dtype))
+            checksums += data[at + 12 : at + 16]
+            counts.append(count)
+            at += size
+        self.assertEqual(data[at:], struct.pack("<II", crc32c(checksums), 0))
+        return counts
+
+    def test_files_are_as_the_document_says(self):
+        self.write("x_7x100.f64", struct.pack("<700d", *wave(700)))
+        self.write("scalar.npy", npy(floats([2.5]), "<f4", "()"))
+        self.write("empty.npy", npy(b"", "<f4", "(0, 7)"))
+        os.truncate(self.write("large_2x9000000.f32", b""), 72000000)
+        for name, dtype, kind, dims, counts in (("x_7x100.f64", 2, 0, (7, 100), [700]), ("scalar.npy", 1, 1, (), [1]),
+                                                ("empty.npy", 1, 1, (0, 7), [0]),
+                                                ("large_2x9000000.f32", 1, 0, (2, 9000000), [16 << 20, 18000000 - (16 << 20)])):
+            self.run_laconic("compress", name, "-b", "1e-3rel")
+            self.assertEqual(self.check_file(name + ".lcz", dtype, kind, dims), counts)
+
     def test_type_and_dims_by_option(self):
         self.write("x.bin", floats(wave(600)))
         report = self.json("compress", "x.bin", "--dtype", "float32", "--dims", "20x30")
