@@ -145,6 +145,7 @@ Shape parse(std::string_view text, const std::string& file) {
   bool have_descr = false;
   bool have_order = false;
   bool have_shape = false;
+  bool fortran = false;
   header.expect('{');
   while (!header.accept('}')) {
     const std::string_view key = header.quoted();
@@ -156,9 +157,7 @@ Shape parse(std::string_view text, const std::string& file) {
       have_descr = true;
     } else if (key == "fortran_order") {
       have_order = true;
-      if (header.boolean())
-        throw Failure(Exit::bad_data,
-                      fmt::format("'{}' is in Fortran order; save it again with numpy.ascontiguousarray(x)", file));
+      fortran = header.boolean();
     } else if (key == "shape") {
       shape.dims = header.tuple();
       have_shape = true;
@@ -169,6 +168,10 @@ Shape parse(std::string_view text, const std::string& file) {
   }
   if (!header.is_at_end()) header.fail("text follows its closing brace");
   if (!have_descr || !have_order || !have_shape) header.fail("descr, fortran_order and shape must all be there");
+  // Along one axis both orders are the same, and some programs write all their arrays as Fortran's.
+  if (fortran && std::count_if(shape.dims.begin(), shape.dims.end(), [](auto d) { return d != 1; }) > 1)
+    throw Failure(Exit::bad_data,
+                  fmt::format("'{}' is in Fortran order; save it again with numpy.ascontiguousarray(x)", file));
   return shape;
 }
 

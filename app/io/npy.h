@@ -1,4 +1,5 @@
-// The header of NumPy's .npy files: versions 1 to 3 read, version 1 written. Little-endian and C order only.
+// The header of NumPy's .npy files: versions 1 to 3 read, version 1 written. Little-endian and C order only (along one
+// axis, Fortran's is the same).
 #pragma once
 
 #include <cstdint>

@@ -84,6 +84,13 @@ TEST_F(AppIo, NpyHeaderAsOthersWriteIt) {
   }
 }
 
+TEST_F(AppIo, NpyInFortranOrderAlongOneAxis) {
+  for (const char* shape : {"()", "(12,)", "(12, 1)", "(1, 12, 1)"}) {
+    const auto text = std::string("{'descr': '<f4', 'fortran_order': True, 'shape': ") + shape + ", }";
+    EXPECT_EQ(ArrayReader(make_npy(text, shape[1] == ')' ? 4 : 48), {}).kind(), FileKind::npy) << shape;
+  }
+}
+
 TEST_F(AppIo, NpyHeaderThatCannotBeRead) {
   for (const char* text :
        {"{'descr': '>f4', 'fortran_order': False, 'shape': (3, 4), }",
