@@ -1,7 +1,7 @@
 // Sums of floating-point numbers that nobody gave a bound are MPI's to the last bit, also where MPI chooses its
 // algorithm by how many calls there were before over the communicator, as MPICH does: what Laconic asks among the ranks
 // must not count as such a call. And a program that makes no non-blocking calls gets the thread level that it asked
-// for.
+// for, or its user in MPI's own variables.
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,12 +40,20 @@ static void gather(MPI_Comm comm, int (*call)(const void*, int, MPI_Datatype, vo
 
 int main(int argc, char** argv) {
   int provided = -1, queried = -1;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+  const int by_user = argc > 1 && strcmp(argv[1], "level_of_user") == 0;
+  if (by_user)
+    MPI_Init(&argc, &argv);
+  else
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   PMPI_Query_thread(&queried);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (argc > 1 && strcmp(argv[1], "level") == 0)
     check(queried == provided, "the thread level is not what the program asked for", 0);
+  if (by_user) {
+    MPI_Query_thread(&provided);
+    check(queried == MPI_THREAD_MULTIPLE && provided == queried, "the thread level is not what the user asked for", 0);
+  }
 
   MPI_Comm seen, unseen;  // by Laconic
   MPI_Comm_dup(MPI_COMM_WORLD, &seen);

@@ -19,15 +19,17 @@ namespace {
 // What the program asked for, where it got more.
 int asked_level = -1;
 
-int initialize(int* argc, char*** argv, int required, int* provided) {
-  static const auto mpi = next<decltype(&PMPI_Init_thread)>("MPI_Init_thread");
-  int got = MPI_THREAD_SINGLE;
-  if (laconic::preload::is_foreign_mpi()) return mpi(argc, argv, required, provided != nullptr ? provided : &got);
+/// begin() as the program has it, or one that lets in more threads than it asked for.
+template <typename Begin>
+int initialize(int* argc, char*** argv, int required, int* provided, Begin&& begin) {
+  static const auto with_threads = next<decltype(&PMPI_Init_thread)>("MPI_Init_thread");
+  if (laconic::preload::is_foreign_mpi()) return begin();
   const bool raise = required < MPI_THREAD_MULTIPLE && laconic::preload::may_raise_thread_level();
-  const int code = mpi(argc, argv, raise ? MPI_THREAD_MULTIPLE : required, &got);
+  int got = MPI_THREAD_SINGLE;
+  const int code = raise ? with_threads(argc, argv, MPI_THREAD_MULTIPLE, &got) : begin();
   if (code != MPI_SUCCESS) return code;
-  asked_level = std::min(required, got);
-  if (provided != nullptr) *provided = asked_level;
+  if (raise) asked_level = std::min(required, got);
+  if (raise && provided != nullptr) *provided = asked_level;
   Runtime::start();
   return code;
 }
@@ -43,10 +45,16 @@ void let_go(const MPI_Comm* comm) {
 
 extern "C" {
 
-int MPI_Init(int* argc, char*** argv) { return initialize(argc, argv, MPI_THREAD_SINGLE, nullptr); }
+// Not by MPI_Init_thread where nobody needs that: what the user says of MPI_Init's threads would be lost, and a tool
+// may wrap the one alone.
+int MPI_Init(int* argc, char*** argv) {
+  static const auto mpi = next<decltype(&PMPI_Init)>("MPI_Init");
+  return initialize(argc, argv, MPI_THREAD_SINGLE, nullptr, [&] { return mpi(argc, argv); });
+}
 
 int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
-  return initialize(argc, argv, required, provided);
+  static const auto mpi = next<decltype(&PMPI_Init_thread)>("MPI_Init_thread");
+  return initialize(argc, argv, required, provided, [&] { return mpi(argc, argv, required, provided); });
 }
 
 int MPI_Query_thread(int* provided) {
