@@ -25,7 +25,8 @@ const void* file_of(Function* function) {
 
 /// Files of MPI's entries for other languages.
 bool is_of_mpi(std::string_view file) {
-  for (const char* const name : {"libmpi_mpifh.", "libmpi_usempi", "libmpi_cxx.", "libmpifort.", "libmpicxx."})
+  for (const char* const name :
+       {"libmpi_mpifh.", "libmpi_usempi", "libmpi_cxx.", "libmpifort.", "libmpicxx.", "libmpichfort.", "libmpichcxx."})
     if (file.starts_with(name)) return true;
   return false;
 }

@@ -1,9 +1,9 @@
-// The Fortran entry points of Open MPI, which go round its C functions: mpi_allreduce_ of mpif.h and `use mpi`, and
-// ompi_allreduce_f, to which those of `use mpi_f08` lead. Each is made of the C function in this library. (MPICH's
-// Fortran calls C by itself.)
+// The Fortran entry points that go round MPI's C functions. All of Open MPI's: mpi_allreduce_ of mpif.h and `use mpi`,
+// and ompi_allreduce_f, to which those of `use mpi_f08` lead. MPICH's Fortran calls C by itself, but those of `use
+// mpi_f08` that have no buffer call C by the names for tools: mpi_comm_dup_f08_ calls PMPI_Comm_dup.
 #include <mpi.h>
 
-#ifdef OPEN_MPI
+#ifndef MPI_ABI
 
 #include <dlfcn.h>
 
@@ -14,6 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "preload/mpi/next.h"
+#include "preload/mpi/runtime.h"
+
+#ifdef OPEN_MPI
 // Persistent collectives: of Open MPI 5, whose version 4 has them as an extension and in another header.
 #define COUNT int
 #define DISPLACEMENT int
@@ -23,9 +27,11 @@
 #include "preload/mpi/collectives.def"
 #undef COUNT
 #undef DISPLACEMENT
+#endif
 
 namespace {
 
+#ifdef OPEN_MPI
 /// One of Fortran's MPI_IN_PLACE and MPI_BOTTOM, which are variables, known by their addresses.
 void* constant(const char* name) { return ::dlsym(RTLD_DEFAULT, name); }
 
@@ -102,6 +108,7 @@ void making(int (*function)(Parameters...), void* const* given, MPI_Fint* handle
   if (result == MPI_SUCCESS) *handle = to_fortran(made);
   if (code != nullptr) *code = result;
 }
+#endif
 
 int start_all(MPI_Fint count, MPI_Fint* requests) {
   // Open MPI refuses a null array even of none.
@@ -141,6 +148,7 @@ extern "C" {
 #define LACONIC_ALL_8 LACONIC_ALL_7, a8
 #define LACONIC_ALL_9 LACONIC_ALL_8, a9
 
+#ifdef OPEN_MPI
 #define LACONIC_FORTRAN_BLOCKING(symbol, Name, n)  \
   void symbol(LACONIC_GIVEN_##n, MPI_Fint* code) { \
     void* const given[] = {LACONIC_ALL_##n};       \
@@ -186,6 +194,27 @@ LACONIC_FORTRAN(Alltoallv, alltoallv, 9)
 #define LACONIC_FORTRAN_CREATES(Name, name, n, ...)           \
   LACONIC_FORTRAN_MAKING(mpi_##name##_, Name, n, __VA_ARGS__) \
   LACONIC_FORTRAN_MAKING(ompi_##name##_f, Name, n, __VA_ARGS__)
+#define LACONIC_FORTRAN_ALL(name, parameters, ...) \
+  void mpi_##name##_ parameters { __VA_ARGS__ }    \
+  void ompi_##name##_f parameters { __VA_ARGS__ }
+#else
+/// MPI's own makes it: only that knows what its Fortran has in place of weights. MPI_COMM_WORLD, which nothing makes,
+/// stays there if it is refused.
+#define LACONIC_FORTRAN_CREATES(Name, name, n, ...)                                                      \
+  void mpi_##name##_f08_(LACONIC_GIVEN_##n, MPI_Fint* made, MPI_Fint* code) {                            \
+    using Create = void (*)(LACONIC_GIVEN_##n, MPI_Fint*, MPI_Fint*);                                    \
+    static const auto mpi = laconic::preload::next<Create>("mpi_" #name "_f08_");                        \
+    MPI_Fint comm = MPI_COMM_WORLD, result = MPI_SUCCESS;                                                \
+    mpi(LACONIC_ALL_##n, &comm, &result);                                                                \
+    if (comm != MPI_COMM_WORLD) *made = comm;                                                            \
+    auto* const runtime = laconic::preload::Runtime::get();                                              \
+    if (runtime != nullptr && result == MPI_SUCCESS && comm != MPI_COMM_WORLD) runtime->accompany(comm); \
+    set(code, result);                                                                                   \
+  }
+#define LACONIC_FORTRAN_ALL(name, parameters, ...) \
+  void mpi_##name##_f08_ parameters { __VA_ARGS__ }
+#endif
+
 /// Fortran compilers differ in what is true; MPI wants 1.
 #define LACONIC_LOGICAL(a)               \
   MPI_Fint yes = handle(a) != 0 ? 1 : 0; \
@@ -204,29 +233,25 @@ LACONIC_FORTRAN_CREATES(Graph_create, graph_create, 5, LACONIC_LOGICAL(a5))
 LACONIC_FORTRAN_CREATES(Dist_graph_create, dist_graph_create, 8, LACONIC_LOGICAL(a8))
 LACONIC_FORTRAN_CREATES(Dist_graph_create_adjacent, dist_graph_create_adjacent, 9, LACONIC_LOGICAL(a9))
 
-#define LACONIC_FORTRAN_BOTH(name, parameters, ...) \
-  void mpi_##name##_ parameters { __VA_ARGS__ }     \
-  void ompi_##name##_f parameters { __VA_ARGS__ }
-
-LACONIC_FORTRAN_BOTH(init, (MPI_Fint * code), set(code, MPI_Init(nullptr, nullptr));)
-LACONIC_FORTRAN_BOTH(init_thread, (const MPI_Fint* required, MPI_Fint* provided, MPI_Fint* code),
-                     set(code, MPI_Init_thread(nullptr, nullptr, *required, provided));)
-LACONIC_FORTRAN_BOTH(query_thread, (MPI_Fint * provided, MPI_Fint* code), set(code, MPI_Query_thread(provided));)
-LACONIC_FORTRAN_BOTH(finalize, (MPI_Fint * code), set(code, MPI_Finalize());)
-LACONIC_FORTRAN_BOTH(comm_free, (MPI_Fint * comm, MPI_Fint* code), MPI_Comm c = PMPI_Comm_f2c(*comm);
-                     set(code, MPI_Comm_free(&c)); *comm = PMPI_Comm_c2f(c);)
-LACONIC_FORTRAN_BOTH(comm_disconnect, (MPI_Fint * comm, MPI_Fint* code), MPI_Comm c = PMPI_Comm_f2c(*comm);
-                     set(code, MPI_Comm_disconnect(&c)); *comm = PMPI_Comm_c2f(c);)
-LACONIC_FORTRAN_BOTH(cancel, (const MPI_Fint* request, MPI_Fint* code), MPI_Request r = PMPI_Request_f2c(*request);
-                     set(code, MPI_Cancel(&r));)
-LACONIC_FORTRAN_BOTH(start, (MPI_Fint * request, MPI_Fint* code), MPI_Request r = PMPI_Request_f2c(*request);
-                     set(code, MPI_Start(&r)); *request = PMPI_Request_c2f(r);)
-LACONIC_FORTRAN_BOTH(startall, (const MPI_Fint* count, MPI_Fint* requests, MPI_Fint* code),
-                     set(code, start_all(*count, requests));)
-LACONIC_FORTRAN_BOTH(request_free, (MPI_Fint * request, MPI_Fint* code), MPI_Request r = PMPI_Request_f2c(*request);
-                     set(code, MPI_Request_free(&r)); *request = PMPI_Request_c2f(r);)
-LACONIC_FORTRAN_BOTH(comm_set_errhandler, (const MPI_Fint* comm, const MPI_Fint* handler, MPI_Fint* code),
-                     set(code, MPI_Comm_set_errhandler(PMPI_Comm_f2c(*comm), PMPI_Errhandler_f2c(*handler)));)
+LACONIC_FORTRAN_ALL(init, (MPI_Fint * code), set(code, MPI_Init(nullptr, nullptr));)
+LACONIC_FORTRAN_ALL(init_thread, (const MPI_Fint* required, MPI_Fint* provided, MPI_Fint* code),
+                    set(code, MPI_Init_thread(nullptr, nullptr, *required, provided));)
+LACONIC_FORTRAN_ALL(query_thread, (MPI_Fint * provided, MPI_Fint* code), set(code, MPI_Query_thread(provided));)
+LACONIC_FORTRAN_ALL(finalize, (MPI_Fint * code), set(code, MPI_Finalize());)
+LACONIC_FORTRAN_ALL(comm_free, (MPI_Fint * comm, MPI_Fint* code), MPI_Comm c = PMPI_Comm_f2c(*comm);
+                    set(code, MPI_Comm_free(&c)); *comm = PMPI_Comm_c2f(c);)
+LACONIC_FORTRAN_ALL(comm_disconnect, (MPI_Fint * comm, MPI_Fint* code), MPI_Comm c = PMPI_Comm_f2c(*comm);
+                    set(code, MPI_Comm_disconnect(&c)); *comm = PMPI_Comm_c2f(c);)
+LACONIC_FORTRAN_ALL(cancel, (const MPI_Fint* request, MPI_Fint* code), MPI_Request r = PMPI_Request_f2c(*request);
+                    set(code, MPI_Cancel(&r));)
+LACONIC_FORTRAN_ALL(start, (MPI_Fint * request, MPI_Fint* code), MPI_Request r = PMPI_Request_f2c(*request);
+                    set(code, MPI_Start(&r)); *request = PMPI_Request_c2f(r);)
+LACONIC_FORTRAN_ALL(startall, (const MPI_Fint* count, MPI_Fint* requests, MPI_Fint* code),
+                    set(code, start_all(*count, requests));)
+LACONIC_FORTRAN_ALL(request_free, (MPI_Fint * request, MPI_Fint* code), MPI_Request r = PMPI_Request_f2c(*request);
+                    set(code, MPI_Request_free(&r)); *request = PMPI_Request_c2f(r);)
+LACONIC_FORTRAN_ALL(comm_set_errhandler, (const MPI_Fint* comm, const MPI_Fint* handler, MPI_Fint* code),
+                    set(code, MPI_Comm_set_errhandler(PMPI_Comm_f2c(*comm), PMPI_Errhandler_f2c(*handler)));)
 // NOLINTEND(readability-identifier-naming, bugprone-macro-parentheses)
 
 }  // extern "C"

@@ -1,0 +1,19 @@
+/* Some entry points of MPICH's `use mpi_f08`, whose handles are integers. */
+#pragma once
+
+void mpi_init_thread_f08_(const int* required, int* provided, int* code);
+void mpi_finalize_f08_(int* code);
+void mpi_comm_dup_f08_(const int* comm, int* made, int* code);
+void mpi_comm_split_f08_(const int* comm, const int* color, const int* key, int* made, int* code);
+void mpi_comm_free_f08_(int* comm, int* code);
+void mpi_start_f08_(int* request, int* code);
+void mpi_startall_f08_(const int* count, int* requests, int* code);
+void mpi_request_free_f08_(int* request, int* code);
+void pmpi_comm_dup_f08_(const int* comm, int* made, int* code);
+
+void mpi_allreduce_f08ts_(const void* x, void* y, const int* n, const int* type, const int* op, const int* comm,
+                          int* code);
+void mpi_iallreduce_f08ts_(const void* x, void* y, const int* n, const int* type, const int* op, const int* comm,
+                           int* request, int* code);
+void mpi_allreduce_init_f08ts_(const void* x, void* y, const int* n, const int* type, const int* op, const int* comm,
+                               const int* info, int* request, int* code);
