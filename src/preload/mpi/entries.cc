@@ -218,6 +218,21 @@ void take_out(const Entries& ours, const Names& names, const std::vector<LoadedF
   ours.hide(names);
 }
 
+/// Of a library of MPI's that only a plugin sees, as it does MPI's Fortran where that came with it. Null: there is
+/// none.
+void* function_in_libraries_of_mpi(const char* name) {
+  void* found = nullptr;
+  with_entries([&](const Entries&, const std::vector<LoadedFile>& files) {
+    for (const LoadedFile& file : files) {
+      if (!has_mpis_own(file)) continue;
+      for (const Symbol& symbol : file.symbols())
+        if (is_function_for_others(symbol) && std::string_view(file.names() + symbol.st_name) == name)
+          found = reinterpret_cast<void*>(file.base() + symbol.st_value);  // NOLINT(performance-no-int-to-ptr)
+    }
+  });
+  return found;
+}
+
 /// Whether a function of MPI's for C is not in the program's MPI, whose version may be older than what this was built
 /// for. (Those for Fortran may be in libraries that are loaded later.)
 bool is_missing(const char* name) {
@@ -254,7 +269,9 @@ bool comes_here_first(const char* name) {
 void* address_behind(const char* name) {
   const auto& all = replaced();
   const auto own = all.find(std::string_view(name));
-  return own != all.end() ? own->second : ::dlsym(RTLD_NEXT, name);
+  if (own != all.end()) return own->second;
+  void* const behind = ::dlsym(RTLD_NEXT, name);
+  return behind != nullptr ? behind : function_in_libraries_of_mpi(name);
 }
 
 }  // namespace laconic::preload
