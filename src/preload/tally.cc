@@ -168,7 +168,7 @@ std::string Tally::to_json(int ranks, const std::string& policy) const {
   all["ratio"] = ratio_of(sum);
   return Json{{"ranks", ranks}, {"policy", policy},       {"total", all},
               {"lines", lines}, {"left_to_mpi", passed_}, {"fallbacks", fallbacks_}}
-             .dump(1) +
+             .dump(1, ' ', false, Json::error_handler_t::replace) +  // names of files need not be UTF-8
          "\n";
 }
 

@@ -42,6 +42,11 @@ TEST(Tally, LinesByCollectiveAndSize) {
   EXPECT_NE(text.find("64 KiB"), std::string::npos);
 }
 
+TEST(Tally, FilesMayBeCalledAnything) {
+  const auto j = nlohmann::json::parse(Tally().to_json(2, "policy caf\xe9.toml"));
+  EXPECT_EQ(j["policy"], "policy caf\uFFFD.toml");
+}
+
 TEST(Variables, AreTheTallysCountsOfOneCollectiveAndOfAll) {
   Tally tally;
   tally.add(Collective::allreduce, 65536, report(1000, 100), 3);
