@@ -53,17 +53,21 @@ void set_environment(const RunOptions& o, const Session& session, const std::str
     static_cast<void>(Bound::parse(o.bound));
     set("LACONIC_BOUND", o.bound);
   }
-  if (!o.policy.empty()) set("LACONIC_POLICY", std::filesystem::absolute(o.policy).string());
+  if (!o.policy.empty()) set("LACONIC_POLICY", o.policy);
   if (!o.mode.empty()) set("LACONIC_MODE", o.mode);
   if (o.verify) set("LACONIC_VERIFY", "1");
-  if (!o.report.empty()) {
-    set("LACONIC_REPORT", std::filesystem::absolute(o.report).string());
-  } else if (!session.quiet) {
-    set("LACONIC_REPORT", "summary");
-  }
+  // Of a file, whatever it is called.
+  if (!o.report.empty()) set("LACONIC_REPORT", std::filesystem::absolute(o.report).string());
   const Config config = Config::from_environment();
-  if (!config.report.empty() && config.report != "summary") require_writable(config.report);
+  if (config.report.empty()) {
+    if (!session.quiet) set("LACONIC_REPORT", "summary");
+  } else if (config.report != "summary") {
+    require_writable(config.report);
+    set("LACONIC_REPORT", std::filesystem::absolute(config.report).string());
+  }
   if (!config.policy.empty()) {
+    // Ranks may begin in another folder.
+    set("LACONIC_POLICY", std::filesystem::absolute(config.policy).string());
     static_cast<void>(read_policy(config.policy));
     if (std::filesystem::is_fifo(config.policy))
       throw Failure(Exit::no_input,

@@ -108,6 +108,13 @@ bool runs_with_other_rights(const std::string& path) {
   return user || group || capable;
 }
 
+std::string as_preloaded(const std::string& library) {
+  if (library.find_first_of(" :") == std::string::npos) return library;
+  throw Failure(Exit::usage, fmt::format("'{}' cannot be loaded before a program: LD_PRELOAD ends names at blanks and "
+                                         "colons; move Laconic to a folder without any",
+                                         library));
+}
+
 }  // namespace
 
 bool can_be_run(const std::string& word) { return !executable_of(word).empty(); }
@@ -187,7 +194,7 @@ std::string preload_library(const std::string& flavour) {
   for (const fs::path& folder : {here / "../lib" / "laconic", here / "../lib"}) {
     std::error_code ignored;
     const fs::path candidate = (folder / inside).lexically_normal();
-    if (fs::exists(candidate, ignored)) return fs::absolute(candidate).string();
+    if (fs::exists(candidate, ignored)) return as_preloaded(fs::absolute(candidate).string());
     looked += (looked.empty() ? "" : ", ") + candidate.string();
   }
   throw Failure(Exit::usage,

@@ -1,6 +1,7 @@
 """run and policy: what is refused before any program runs."""
 
 import os
+import shutil
 import subprocess
 import sys
 import unittest
@@ -61,6 +62,42 @@ class Run(CommandTest):
         self.run_touch("--report", "folder/report.json", "--dry-run")
         self.run_touch("--report", "/dev/null", "--dry-run")
         self.assertEqual(os.listdir(self.path("folder")), [])
+
+    def printed(self, name, *options, environment=None):
+        """What the program finds in its environment under this name."""
+        if not served():
+            self.skipTest("no MPI was there when Laconic was built")
+        return self.run_laconic("run", "--mpi", served()[0], *options, "--", "printenv", name, environment=environment)[0].rstrip("\n")
+
+    def test_files_are_the_same_in_another_folder(self):
+        policy = self.write("good.toml", b"")
+        for options, environment in ((("--policy", "good.toml"), {}), ((), {"LACONIC_POLICY": "good.toml"})):
+            found = self.printed("LACONIC_POLICY", *options, environment=environment)
+            self.assertTrue(os.path.isabs(found) and os.path.samefile(found, policy), found)
+        for options, environment in ((("--report", "report.json"), {}), ((), {"LACONIC_REPORT": "report.json"})):
+            found = self.printed("LACONIC_REPORT", *options, environment=environment)
+            self.assertTrue(os.path.isabs(found) and found.endswith("/report.json"), found)
+
+    def test_what_report_is_written(self):
+        self.assertEqual(self.printed("LACONIC_REPORT"), "summary")
+        self.assertEqual(self.printed("LACONIC_REPORT", environment={"LACONIC_REPORT": "summary"}), "summary")
+        self.assertTrue(self.printed("LACONIC_REPORT", "--report", "summary").endswith("/summary"))
+        self.assertTrue(self.printed("LACONIC_REPORT", "--report", "mine", environment={"LACONIC_REPORT": "other"}).endswith("/mine"))
+
+    def test_folders_that_cannot_be_preloaded_from(self):
+        if not served():
+            self.skipTest("no MPI was there when Laconic was built")
+        for folder in ("a b", "a:b"):
+            library = os.path.join(folder, "lib", served()[0])
+            os.makedirs(self.path(library))
+            os.makedirs(self.path(os.path.join(folder, "bin")))
+            self.write(os.path.join(library, "liblaconic-mpi.so"), b"")
+            command = self.path(os.path.join(folder, "bin", "laconic"))
+            shutil.copy(cli_support.LACONIC, command)
+            done = subprocess.run([command, "run", "--mpi", served()[0], "--", "touch", "ran"], cwd=self.folder, capture_output=True,
+                                  text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("LD_PRELOAD ends names at blanks and colons", done.stderr)
 
     @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
     def test_reports_that_may_not_be_written(self):
