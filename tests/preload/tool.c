@@ -1,5 +1,5 @@
 /* A tool as profilers are, behind Laconic: it counts calls and makes them by the names that MPI has for tools, or, with
- * BY_NAME, by what it finds under MPI's name behind itself. */
+ * BY_NAME, by what it finds under MPI's name behind itself. With BEGINS it does so as MPI begins, too. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -25,3 +25,10 @@ int MPI_Comm_free(MPI_Comm* comm) {
   ++tool_calls;
   return MPIS_OWN(MPI_Comm_free)(comm);
 }
+
+#ifdef BEGINS
+int MPI_Init(int* argc, char*** argv) { return PMPI_Init(argc, argv); }
+int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  return PMPI_Init_thread(argc, argv, required, provided);
+}
+#endif

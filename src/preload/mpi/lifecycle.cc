@@ -23,6 +23,7 @@ int asked_level = -1;
 template <typename Begin>
 int initialize(int* argc, char*** argv, int required, int* provided, Begin&& begin) {
   static const auto with_threads = next<decltype(&PMPI_Init_thread)>("MPI_Init_thread");
+  laconic::preload::note_begin();
   if (laconic::preload::is_foreign_mpi()) return begin();
   const bool raise = required < MPI_THREAD_MULTIPLE && laconic::preload::may_raise_thread_level();
   int got = MPI_THREAD_SINGLE;

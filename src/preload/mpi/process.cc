@@ -19,6 +19,7 @@
 #include "preload/library.h"
 #include "preload/mpi/entries.h"
 #include "preload/mpi/imports.h"
+#include "preload/serving.h"
 
 namespace laconic::preload {
 namespace {
@@ -58,6 +59,20 @@ void say_foreign(const std::string& path, const char* consequence) {
   std::fprintf(stderr,
                "laconic: this program's MPI is %s, for which another %.*s was built (laconic run picks it); %s\n",
                path.c_str(), static_cast<int>(own_name.size()), own_name.data(), consequence);
+}
+
+bool begun = false;
+const pid_t started = ::getpid();  // its children have nothing to say
+
+__attribute__((destructor)) void say_why_no_report() {
+  const char* const report = std::getenv("LACONIC_REPORT");  // NOLINT(concurrency-mt-unsafe): nothing runs any more
+  int initialized = 0;
+  if (begun || report == nullptr || *report == '\0' || ::getpid() != started || !foreign_mpi().empty()) return;
+  PMPI_Initialized(&initialized);
+  if (initialized != 0 && is_rank_0())
+    warn(
+        "this program's MPI_Init did not come here (a tool that is in front, or linked into it, calls PMPI_Init); "
+        "everything was left to MPI, and there is no report");
 }
 
 #if !defined(OPEN_MPI) && !defined(MPI_ABI)
@@ -132,6 +147,8 @@ bool is_foreign_mpi() {
   say_foreign(path, "everything is left to MPI");
   return true;
 }
+
+void note_begin() { begun = true; }
 
 bool may_raise_thread_level() {
   Switch wish = Switch::automatic;

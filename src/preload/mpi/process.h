@@ -12,6 +12,10 @@ std::string foreign_mpi();
 /// differ, so nothing can be served. Says so once, on standard error of rank 0.
 bool is_foreign_mpi();
 
+/// MPI begins, by a function of this library. Where it began by another (a tool's in front, which calls MPI's own), who
+/// asked for a report hears at the end why there is none.
+void note_begin();
+
 /// Whether MPI may be asked to let several threads in although the program did not: calls in the background need it,
 /// and others become slower by it, so a program that has none of those is left alone. MPICH hangs where ranks do not
 /// have the same level, and ranks may run different programs; so there only what started all ranks alike, a launcher
