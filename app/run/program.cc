@@ -147,7 +147,8 @@ MpiOfProgram mpi_of(const std::vector<std::string>& command) {
   std::string unloadable;
   for (const std::string& word : command) {
     const std::string path = executable_of(word);
-    if (path.empty()) continue;
+    // An MPI library is an argument: the program opens it by itself.
+    if (path.empty() || !preload::flavour_of_library(fs::path(path).filename().string()).empty()) continue;
     const std::string content = content_of(path);
     if (!is_elf(content)) continue;
     MpiOfProgram found = by_needs(path);

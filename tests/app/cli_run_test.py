@@ -36,6 +36,14 @@ class Run(CommandTest):
                 self.assertEqual(planned["command"], ["./" + name, "-n", "2"])  # no launcher's options for it
         self.assertEqual(self.files(), names)
 
+    def test_an_mpi_library_is_no_program(self):
+        self.write("job.sh", b"#!/bin/sh\n")
+        self.write("libmpi.so.40", b"\x7fELF\0PMPI_Allreduce\0MPI_Init\0")
+        for name in self.files():
+            os.chmod(self.path(name), 0o755)
+        _, said = self.run_laconic("run", "--bound", "1e-3", "--", "./job.sh", "./libmpi.so.40", code=2)
+        self.assertIn("does not show which MPI it uses", said)
+
     def run_touch(self, *options, code=0, environment=None):
         """With a program that leaves a file behind, which it must not; returns stderr."""
         if not served():
