@@ -157,16 +157,22 @@ Rule read_rule(const toml::table& table, const std::string& file) {
     const toml::source_region where = key.source();
     read_member(read, key.str(), value, rule, [&](const std::string& what) { refuse(file, where, what); });
   }
+  // Of members that do not go together: where one of them is.
+  const auto place_of = [&](std::string_view key) {
+    const toml::node* const member = table.get(key);
+    return member != nullptr ? member->source() : table.source();
+  };
   try {
     rule.narrow(rule.bound);
   } catch (const Error& e) {
-    refuse(file, table.source(), e.what());
+    refuse(file, place_of(std::string_view(e.what()).starts_with("codec") ? "codec" : "bound"), e.what());
   }
   if (!rule.ops.empty() && !rule.collectives.empty() &&
       std::none_of(rule.collectives.begin(), rule.collectives.end(), reduces))
-    refuse(file, table.source(), "op: none of these collectives has one");
-  if (rule.min_bytes > rule.max_bytes) refuse(file, table.source(), "no size is both min_size and max_size");
-  if (rule.min_ranks > rule.max_ranks) refuse(file, table.source(), "no communicator has min_ranks and max_ranks");
+    refuse(file, place_of("op"), "op: none of these collectives has one");
+  if (rule.min_bytes > rule.max_bytes) refuse(file, place_of("max_size"), "no size is both min_size and max_size");
+  if (rule.min_ranks > rule.max_ranks)
+    refuse(file, place_of("max_ranks"), "no communicator has min_ranks and max_ranks");
   return rule;
 }
 

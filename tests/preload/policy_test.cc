@@ -117,22 +117,24 @@ TEST(Policy, MistakesNameTheLine) {
   EXPECT_EQ(complaint("[[rule]]\nmin_size = \"99999999999GiB\"\n").substr(0, 30), "p.toml:2:12: min_size is '9999");
   EXPECT_EQ(complaint("[[rule]]\nmin_size = -1\n"), "p.toml:2:12: min_size is negative");
   EXPECT_EQ(complaint("[[rule]]\nmin_ranks = 0\n"), "p.toml:2:13: min_ranks wants a number of ranks, 1 or more");
-  EXPECT_EQ(complaint("[[rule]]\nmin_size = 10\nmax_size = 9\n"), "p.toml:1:1: no size is both min_size and max_size");
+  EXPECT_EQ(complaint("[[rule]]\nmin_size = 10\nmax_size = 9\n"), "p.toml:3:12: no size is both min_size and max_size");
   EXPECT_EQ(complaint("[[rule]]\ncollective = [\"bcast\", \"alltoall\"]\nop = \"sum\"\n"),
-            "p.toml:1:1: op: none of these collectives has one");
+            "p.toml:3:6: op: none of these collectives has one");
   EXPECT_EQ(complaint("[[rule]]\ncollective = [\"bcast\", \"reduce\"]\nop = \"sum\"\n"), "accepted");
   EXPECT_EQ(complaint("[[rule]]\nmode = \"sometimes\"\n"),
             "p.toml:2:8: mode: 'sometimes' is none of auto, compressed, plain, off");
   EXPECT_EQ(complaint("[[rule]]\ncodec = \"gzip\"\n").substr(0, 19), "p.toml:2:9: codec: ");
   EXPECT_EQ(complaint("[[rule]]\ndatatype = []\n").substr(0, 40), "p.toml:2:12: datatype is an empty list: ");
   EXPECT_EQ(complaint("[[rule]]\ncodec = \"szx\"\ndatatype = \"i32\"\nbound = \"1\"\n").substr(0, 18),
-            "p.toml:1:1: codec:");
-  EXPECT_EQ(complaint("[[rule]]\ncodec = \"szx\"\ndatatype = \"i32\"\n").substr(0, 18), "p.toml:1:1: codec:");
+            "p.toml:2:9: codec:");
+  EXPECT_EQ(complaint("[[rule]]\ncodec = \"szx\"\ndatatype = \"i32\"\n").substr(0, 18), "p.toml:2:9: codec:");
   EXPECT_EQ(complaint("[[rule]]\ndatatype = [\"i32\", \"f32\"]\nbound = \"10x\"\n").substr(0, 24),
-            "p.toml:1:1: bound: slice");
-  EXPECT_EQ(complaint("[[rule]]\ncodec = \"lz4\"\nbound = \"10x\"\n").substr(0, 18), "p.toml:1:1: bound:");
-  EXPECT_EQ(complaint("[[rule]]\nbound = \"10x\"\n").substr(0, 24), "p.toml:1:1: bound: slice");
-  EXPECT_EQ(complaint("[[rule]]\ncodec = \"szx\"\nbound = \"10x\"\n").substr(0, 22), "p.toml:1:1: bound: szx");
+            "p.toml:3:9: bound: slice");
+  EXPECT_EQ(complaint("[[rule]]\ncodec = \"lz4\"\nbound = \"10x\"\n").substr(0, 18), "p.toml:3:9: bound:");
+  EXPECT_EQ(complaint("[[rule]]\nbound = \"10x\"\n").substr(0, 24), "p.toml:2:9: bound: slice");
+  EXPECT_EQ(complaint("[[rule]]\ncodec = \"szx\"\nbound = \"10x\"\n").substr(0, 22), "p.toml:3:9: bound: szx");
+  EXPECT_EQ(complaint("[[rule]]\nmin_ranks = 4\n\nmax_ranks = 2\n"),
+            "p.toml:4:13: no communicator has min_ranks and max_ranks");
   EXPECT_EQ(complaint("[[rules]]\n").substr(0, 31), "p.toml:1:3: 'rules' is not know");
   EXPECT_EQ(complaint("[[rule]\n").substr(0, 9), "p.toml:1:");
   EXPECT_EQ(complaint("rule = 1\n").substr(0, 12), "p.toml:1:1: ");
