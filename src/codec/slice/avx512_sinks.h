@@ -19,6 +19,7 @@ struct Avx512Sinks {
     void put(int k, __m512i v) const { _mm512_store_si512(q + 16 * k, v); }
   };
   static ToIntegers sink(std::int32_t* q) { return {q}; }
+  /// Integers that are added to those that are there.
   struct Added {
     std::int32_t* q;
     void put(int k, __m512i v) const {

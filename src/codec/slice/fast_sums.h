@@ -132,7 +132,7 @@ struct FastSums : FastCodec<V> {
     for (int i = 0; i < chunk_values; ++i) q.q[i] = wrap_add(q.q[i], own.q[i]);
   }
 
-  /// A sum without marks. `given` as in add_integers().
+  /// A sum without marks. `given` as in write_sum_of().
   template <class Rare>
   static std::size_t write_sum(const Params& p, Integers& q, const Choice<std::int32_t>* given, int count,
                                std::uint8_t* to, Rare rare) {
@@ -358,7 +358,7 @@ struct FastSums : FastCodec<V> {
   }
 
   /// Of coded chunks whose exceptions are one value each, in the same places: integers are added. `given` as in
-  /// add_integers(). Returns 0 where that would not do.
+  /// write_sum_of(). Returns 0 where that would not do.
   static std::size_t add_filled(const Params& pa, const Parsed& ca, const Params& pb, const Parsed& cb,
                                 const Choice<std::int32_t>* given, std::uint8_t* to) {
     if constexpr (staged) {
