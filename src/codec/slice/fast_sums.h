@@ -94,20 +94,19 @@ struct FastSums : FastCodec<V> {
     return finish_sum(p, w, {choice.predictor, base}, Fill{}, to);
   }
 
-  struct ToMemoryFetching {
+  /// Where integers are added to those that are there.
+  struct ToAdded {
     std::int32_t* q;
-    Following following;
-    [[nodiscard]] std::int32_t* block(int b) const {
-      following.fetch(b);
-      return q + 64 * b;
-    }
+    [[nodiscard]] auto block(int b) const { return typename V::Added{q + 64 * b}; }
   };
-  struct ToAddedFetching {
-    std::int32_t* q;
+  /// The same as To, while what follows the chunk is fetched.
+  template <class To>
+  struct Fetching {
+    To to;
     Following following;
     [[nodiscard]] auto block(int b) const {
       following.fetch(b);
-      return typename V::Added{q + 64 * b};
+      return to.block(b);
     }
   };
 
@@ -116,7 +115,7 @@ struct FastSums : FastCodec<V> {
     c.following.begin();
     if (c.kind == Kind::constant) return V::broadcast(c.choice.base, q.q);
     Fill none;
-    get_blocks(c, ToMemoryFetching{q.q, c.following}, none);
+    get_blocks(c, Fetching<ToMemory>{{q.q}, c.following}, none);
   }
   /// The same, added to q.
   static void unpack_onto(const Parsed& c, Integers& q) {
@@ -124,7 +123,7 @@ struct FastSums : FastCodec<V> {
       if (c.kind == Kind::coded) {
         c.following.begin();
         Fill none;
-        return get_blocks(c, ToAddedFetching{q.q, c.following}, none);
+        return get_blocks(c, Fetching<ToAdded>{{q.q}, c.following}, none);
       }
     }
     Integers own;
@@ -227,7 +226,11 @@ struct FastSums : FastCodec<V> {
     In ia = a.in;
     In ib = b.in;
     Held held;
+    a.following.begin();
+    b.following.begin();
     for (int i = 0; i < chunk_blocks; ++i) {
+      a.following.fetch(i);
+      b.following.fetch(i);
       const Out before = out;
       w.put_code(i, V::add_block(ia, a.dense[i], a.sparse[i], ib, b.dense[i], b.sparse[i], out));
       if (__builtin_expect(a.fill_blocks == 0, 1)) continue;
@@ -390,8 +393,10 @@ struct FastSums : FastCodec<V> {
     Out out = w.out;
     In in = c.in;
     Held held;
+    c.following.begin();
     for (int b = 0; b < chunk_blocks; ++b) {
       local.ahead.fetch(b);
+      c.following.fetch(b);
       const R r = V::template residual<P>(local.q->q + 64 * b, local.base);
       const Out before = out;
       w.put_code(b, V::put(out, V::sum(r, V::get(in, c.dense[b], c.sparse[b]))));
