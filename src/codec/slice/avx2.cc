@@ -336,6 +336,7 @@ struct Avx2 : Avx2Base {
     Ends* ends;
     float* half;               ///< of a line: where the block's first vector begins
     std::array<float*, 3> to;  ///< where the first, the second and the eighth go
+    std::array<bool, 3> kept;  ///< whether that is in `ends`: not past the caches, or finish() would wait for memory
     __m256 step;
     __m256i turn;
     __m256i before;
@@ -349,6 +350,7 @@ struct Avx2 : Avx2Base {
       return {&ends,
               static_cast<float*>(y) - begun % 8,
               {},
+              {},
               _mm256_set1_ps(p.step32),
               _mm256_sub_epi32(lanes, n),  // of which the permutation sees three bits
               _mm256_cmpgt_epi32(n, lanes),
@@ -358,14 +360,23 @@ struct Avx2 : Avx2Base {
       ToF32Lines at = *this;
       at.half += 64 * b;
       at.to = {at.half, at.half + 8, at.half + 56};
-      if (b == 0) at.to = {ends->first + begun / 8 * 8, begun < 8 ? ends->first + 8 : at.half + 8, at.half + 56};
-      if (b == chunk_blocks - 1 && begun >= 8) at.to[2] = ends->last;
+      at.kept = {b == 0, b == 0 && begun < 8, b == chunk_blocks - 1 && begun >= 8};
+      if (at.kept[0]) at.to[0] = ends->first + begun / 8 * 8;
+      if (at.kept[1]) at.to[1] = ends->first + 8;
+      if (at.kept[2]) at.to[2] = ends->last;
       return at;
     }
     void put(int k, __m256i v) const {
       const __m256 now = _mm256_permutevar8x32_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(v), step), turn);
-      float* const at = k == 0 ? to[0] : k == 1 ? to[1] : k == 7 ? to[2] : half + 8 * k;
-      _mm256_stream_ps(at, _mm256_blendv_ps(now, ends->before, _mm256_castsi256_ps(before)));
+      const __m256 joined = _mm256_blendv_ps(now, ends->before, _mm256_castsi256_ps(before));
+      const auto i = static_cast<std::size_t>(k < 2 ? k : 2);
+      const bool edge = k < 2 || k == 7;
+      float* const at = edge ? to[i] : half + 8 * k;
+      if (edge && kept[i]) {
+        _mm256_store_ps(at, joined);
+      } else {
+        _mm256_stream_ps(at, joined);
+      }
       ends->before = now;
     }
     void finish() const {

@@ -51,8 +51,8 @@ struct Avx512Sinks {
     struct Ends {
       __m512 first, last;
     };
-    float* line;   ///< where the block's first vector begins
-    float* first;  ///< where that goes
+    float* line;    ///< where the block's first vector begins
+    __m512* first;  ///< where the chunk's first vector goes, for finish(); null in all blocks but the first
     __m512* last;
     __m512 step;
     __m512i joint;
@@ -63,24 +63,29 @@ struct Avx512Sinks {
       __builtin_prefetch(static_cast<float*>(y) + chunk_values - 1, 1);  // finish() would hold up all stores behind it
       const auto begun = static_cast<int>(reinterpret_cast<std::uintptr_t>(y) % 64 / sizeof(float));
       return {static_cast<float*>(y) - begun,
-              reinterpret_cast<float*>(&ends.first),
+              &ends.first,
               &ends.last,
               _mm512_set1_ps(p.step32),
               _mm512_add_epi32(lanes, _mm512_set1_epi32(16 - begun)),
               begun};
     }
     [[nodiscard]] ToF32Lines block(int b) const {
-      return {line + 64 * b, b == 0 ? first : line + 64 * b, last, step, joint, begun};
+      return {line + 64 * b, b == 0 ? first : nullptr, last, step, joint, begun};
     }
     void put(int k, __m512i v) const {
       const __m512 now = _mm512_mul_ps(_mm512_cvtepi32_ps(v), step);
-      _mm512_stream_ps(k == 0 ? first : line + 16 * k, _mm512_permutex2var_ps(*last, joint, now));
+      const __m512 joined = _mm512_permutex2var_ps(*last, joint, now);
       *last = now;
+      if (k == 0 && first != nullptr) {
+        *first = joined;  // not past the caches: finish() would wait for memory
+      } else {
+        _mm512_stream_ps(line + 16 * k, joined);
+      }
     }
     /// The two lines that have others' elements too; a store that began in another line would take that from memory.
     void finish() const {
       const auto before = static_cast<__mmask16>((1U << begun) - 1);
-      _mm512_mask_storeu_ps(line, static_cast<__mmask16>(~before), _mm512_load_ps(first));
+      _mm512_mask_storeu_ps(line, static_cast<__mmask16>(~before), *first);
       _mm512_mask_storeu_ps(line + chunk_values, before, _mm512_permutexvar_ps(joint, *last));
     }
   };
