@@ -88,6 +88,17 @@ struct Avx512Base : Avx512Sinks {
     }
   }
 
+  /// Which of a block's integers differ from the one before.
+  static std::uint64_t changes(const std::int32_t* block) {
+    std::uint64_t changed = 0;
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k)
+      changed |= std::uint64_t{_mm512_cmpneq_epi32_mask(_mm512_load_si512(block + 16 * k),
+                                                        _mm512_loadu_si512(block + 16 * k - 1))}
+                 << (16 * k);
+    return changed;
+  }
+
   static bool marked_equal(const void* x, const std::uint64_t* marks, std::uint64_t value, int bytes) {
     for (int b = 0; b < chunk_blocks; ++b) {
       if (marks[b] == 0) continue;

@@ -155,8 +155,8 @@ struct Stages {
     return with(Quantiser::Checked(z));
   }
 
-  static __m512i bytes_of(In& in, int dense, int sparse) {
-    return Plane::signed_bytes(Plane::read_planes(in, dense, sparse, reversal));
+  static __m512i bytes_of(In& in, Plane::Stored at) {
+    return Plane::signed_bytes(Plane::read_planes(in, at, reversal));
   }
 
   /// Planes that a sum's blocks may have, local residuals aside.
@@ -200,14 +200,18 @@ struct Stages {
     const int more = 32 - static_cast<int>(_lzcnt_u32(static_cast<unsigned>(n - (HasLocal ? 0 : 1))));
     const Needs needs(c, n, more);
     In in[N != 0 ? N : most_terms];
+    std::optional<Plane::Groups> groups[N != 0 ? N : most_terms];
     for (int i = 0; i < n; ++i) {
       in[i] = c[i].in;
+      groups[i].emplace(c[i]);
       c[i].following.begin();
     }
     for (int b = 0; b < chunk_blocks; ++b) {
       for (int i = 0; i < n; ++i) c[i].following.fetch(b);
-      const auto bytes = [&](int i) { return bytes_of(in[i], c[i].dense[b], c[i].sparse[b]); };
-      const auto halves = [&](int i) { return Plane::read_halves(in[i], c[i].dense[b], c[i].sparse[b], reversal); };
+      const auto bytes = [&](int i) { return bytes_of(in[i], groups[i]->at(0, b)); };
+      const auto halves = [&](int i) {
+        return Plane::read_halves(in[i], groups[i]->at(0, b), groups[i]->at(1, b), reversal);
+      };
       const Words words = local_words<P, HasLocal>(local, b);
       constexpr int first = HasLocal ? 0 : 1;
       if (__builtin_expect(needs.planes[b] <= 8 && (!HasLocal || words.fit(7 - more)), 1)) {
@@ -436,15 +440,15 @@ struct Stages {
 
   /// All blocks' integers, to what `to` gives for each block. No block has more planes than so many digits can hold.
   /// Planes are read a block ahead of their sums: both are chains of their own, and take turns so that stores past the
-  /// caches, which are slow, are spread evenly.
-  template <Predictor P, int Groups, class To>
-  static void integers(const Parsed& c, To to) {
+  /// caches, which are slow, are spread evenly. Marked: `fill` gets the marks of its blocks.
+  template <Predictor P, int Groups, bool Marked, class To>
+  static void integers(const Parsed& c, To to, Fill& fill) {
     In in = c.in;
     Plane::Chain<P> chain(c.choice.base);
-    Plane::Digits<Groups> ahead = read_digits<Groups>(in, c, 0);
+    Plane::Digits<Groups> ahead = read_digits<Groups, Marked>(in, c, 0, fill);
     for (int b = 0; b < chunk_blocks; ++b) {
       const Plane::Digits<Groups> now = ahead;
-      if (b + 1 < chunk_blocks) ahead = read_digits<Groups>(in, c, b + 1);
+      if (b + 1 < chunk_blocks) ahead = read_digits<Groups, Marked>(in, c, b + 1, fill);
       if constexpr (Groups > 1) {
         if (has_two_digits(c, b)) {
           chain.follow(now, Plane::sink(to.block(b)));
@@ -456,10 +460,16 @@ struct Stages {
   }
   static bool has_two_digits(const Parsed& c, int b) { return c.dense[b] + c.sparse[b] > 8; }
   /// Of block b. Only the lower ones where all are.
-  template <int Groups>
-  __attribute__((always_inline)) static Plane::Digits<Groups> read_digits(In& in, const Parsed& c, int b) {
-    if constexpr (Groups > 1)
-      if (has_two_digits(c, b)) return Plane::read_digits<Groups>(in, c.dense[b], c.sparse[b]);
-    return {{Plane::read_digits<1>(in, c.dense[b], c.sparse[b]).digit[0]}};
+  template <int Groups, bool Marked>
+  __attribute__((always_inline)) static Plane::Digits<Groups> read_digits(In& in, const Parsed& c, int b, Fill& fill) {
+    Plane::Digits<Groups> d;
+    if (Groups > 1 && has_two_digits(c, b)) {
+      d = Plane::read_digits<Groups>(in, c.dense[b], c.sparse[b]);
+    } else {
+      d.digit[0] = Plane::read_digits<1>(in, c.dense[b], c.sparse[b]).digit[0];
+    }
+    if constexpr (Marked)
+      if ((c.fill_blocks >> b & 1) != 0) fill.marks[b] = marks_of(Plane::get_plane(in));
+    return d;
   }
 };

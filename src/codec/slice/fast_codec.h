@@ -132,15 +132,18 @@ struct FastCodec {
     return V::marked_equal(x, fill.marks, fill.value, p.shape.element_bytes);
   }
 
+  /// `none` where all are marked.
+  template <class I>
+  static I first_unmarked(const I* q, const std::uint64_t* marks, I none) {
+    for (int b = 0; b < chunk_blocks; ++b)
+      if (marks[b] != ~std::uint64_t{0}) return q[64 * b + __builtin_ctzll(~marks[b])];
+    return none;
+  }
+
   /// Marked integers repeat the one before them; at the start, the first unmarked one (if there is none, `zero`).
   template <class I>
   static void hold(I* q, const std::uint64_t* marks, I zero = 0) {
-    I held = zero;
-    for (int b = 0; b < chunk_blocks; ++b)
-      if (marks[b] != ~std::uint64_t{0}) {
-        held = q[64 * b + __builtin_ctzll(~marks[b])];
-        break;
-      }
+    I held = first_unmarked(q, marks, zero);
     if constexpr (requires { V::hold(q, marks, held); }) return V::hold(q, marks, held);
     for (int b = 0; b < chunk_blocks; ++b) {
       I* block = q + 64 * b;
@@ -159,6 +162,22 @@ struct FastCodec {
       }
       held = block[63];
     }
+  }
+
+  /// Whether hold() would leave them as they are. Not all are marked.
+  static bool is_held(Integers& q, const std::uint64_t* marks) {
+    q.before[15] = first_unmarked(q.q, marks, 0);
+    std::uint64_t wrong = 0;
+    for (int b = 0; b < chunk_blocks; ++b) {
+      if (marks[b] == 0) continue;
+      const std::int32_t* at = q.q + 64 * b;
+      if constexpr (requires { V::changes(at); }) {
+        wrong |= V::changes(at) & marks[b];
+      } else {
+        each_mark(marks[b], 0, [&](int i) { wrong |= static_cast<std::uint64_t>(at[i] != at[i - 1]); });
+      }
+    }
+    return wrong == 0;
   }
 
   template <Predictor P>
@@ -294,9 +313,10 @@ struct FastCodec {
   static void get_blocks(const Parsed& c, To to, Fill& fill) {
     if constexpr (staged && P != Predictor::none) {
       const Extent e(c);
-      if (c.fill_blocks == 0 && e.empty <= few_empty) {
-        if (e.widest <= 8) return V::Staged::template integers<P, 1>(c, to);
-        if (e.widest <= 15) return V::Staged::template integers<P, 2>(c, to);
+      if (e.empty <= few_empty && e.widest <= 15) {
+        if (c.fill_blocks != 0) return V::Staged::template integers<P, 2, true>(c, to, fill);
+        if (e.widest <= 8) return V::Staged::template integers<P, 1, false>(c, to, fill);
+        return V::Staged::template integers<P, 2, false>(c, to, fill);
       }
     }
     In in = c.in;

@@ -16,6 +16,7 @@ struct FastSums : FastCodec<V> {
   using Codec::choose;
   using Codec::get_blocks;
   using Codec::hold;
+  using Codec::is_held;
   using Codec::load_elements;
   using Codec::mean;
   using Codec::put_blocks;
@@ -67,12 +68,18 @@ struct FastSums : FastCodec<V> {
     std::uint8_t* const planes = write_head<V>(choice, Fill{}, 0, at.codes, to);
     if constexpr (requires { Stages::writes_fetch; })
       if (ahead != nullptr) return close(to, Stages::template write_sections<false>(s, at, planes, *ahead));
+    return close(to, write_sections<Stages, false>(s, at, to, planes));
+  }
+
+  /// The sections of a chunk at `to`, while the room of the next one is fetched where it is long.
+  template <class Stages, bool Marked, class Planes, class Places>
+  static std::uint8_t* write_sections(const Planes& s, const Places& at, const std::uint8_t* to, std::uint8_t* planes) {
     if constexpr (requires { Stages::writes_fetch; }) {
       const std::size_t size = at.total + static_cast<std::size_t>(planes - to);
       if (size > fetched_at_once)
-        return close(to, Stages::template write_sections<false>(s, at, planes, FollowingRoom{to + size, size}));
+        return Stages::template write_sections<Marked>(s, at, planes, FollowingRoom{to + size, size});
     }
-    return close(to, Stages::template write_sections<false>(s, at, planes));
+    return Stages::template write_sections<Marked>(s, at, planes);
   }
 
   /// A sum without marks whose integers are known, and not all equal; `base` takes the place of the choice's.
@@ -185,9 +192,7 @@ struct FastSums : FastCodec<V> {
     Fill fill;
     std::memset(fill.marks, 0, sizeof fill.marks);
     get_blocks(sum, ToMemory{q.q}, fill);
-    const Integers before = q;
-    hold(q.q, fill.marks);
-    return !all_marked(fill) && std::memcmp(before.q, q.q, sizeof before.q) == 0;
+    return !all_marked(fill) && is_held(q, fill.marks);
   }
   static bool holds(const Writer& w, Choice<std::int32_t> choice, std::uint32_t fill_blocks) {
     return holds(w.codes, w.dense, w.masks, w.bytes, choice, fill_blocks);
@@ -206,7 +211,7 @@ struct FastSums : FastCodec<V> {
       if (held.start) return 0;
     }
     std::uint8_t* planes = write_head<V>(choice, fill, 8, at.codes, to);
-    std::uint8_t* end = V::Sums::template write_sections<true>(s, at, planes);
+    std::uint8_t* end = write_sections<typename V::Sums, true>(s, at, to, planes);
     if (choice.predictor != Predictor::first) {
       std::size_t dense = 0;
       std::size_t sparse = 0;
@@ -382,7 +387,14 @@ struct FastSums : FastCodec<V> {
       hold(x.q, sum.marks);
       const Choice<std::int32_t> choice = FastExactSums<V>::choice_of_sum(x, given);
       x.start(choice.base);
-      return Codec::encode_in_stages(x, choice, 0, sum, 8, Ahead(x.q, 1), largest_chunk, to);
+      typename V::Planes s;
+      if (!with_predictor(choice.predictor, [&](auto k) {
+            return V::Staged::template from_integers<k.value>(x, choice.base, Ahead(x.q, 1), s);
+          }))
+        return 0;
+      const auto at = V::Staged::place(s, sum);
+      std::uint8_t* const planes = write_head<V>(choice, sum, 8, at.codes, to);
+      return close(to, write_sections<typename V::Staged, true>(s, at, to, planes));
     }
     return 0;
   }
