@@ -291,10 +291,8 @@ void check(const FrameIn& in, Workspace workspace, Report* report, Stream stream
   const std::uint8_t* data = in.data;
   std::uint64_t readable = in.readable;
   std::uint32_t* crc = l.crc;
-  std::array<void*, 4> arguments = {&data, &readable, &crc, &report};
-  check_cuda(
-      cudaLaunchKernel(reinterpret_cast<const void*>(&compare_kernel), dim3(1), dim3(1), arguments.data(), 0, stream),
-      "cudaLaunchKernel");
+  launch<4>(reinterpret_cast<const void*>(&compare_kernel), dim3(1), dim3(1), 0, {&data, &readable, &crc, &report},
+            stream);
 }
 
 void copy_report(const Report* from, Report* to_pinned, Stream stream) {

@@ -45,6 +45,15 @@ inline bool allow_shared(const void* kernel, std::uint32_t bytes) {
   return true;
 }
 
+/// Into a graph, too: CUDA loads a kernel when it is first launched unless load() has been there, which a capture in
+/// another mode than the relaxed one does not survive.
+template <std::size_t n>
+void launch(const void* kernel, dim3 blocks, dim3 threads, std::uint32_t shared_bytes, std::array<void*, n> arguments,
+            Stream stream) {
+  const BesideCaptures beside;
+  check_cuda(cudaLaunchKernel(kernel, blocks, threads, arguments.data(), shared_bytes, stream), "cudaLaunchKernel");
+}
+
 /// A kernel of tiles.
 template <std::size_t n>
 void launch(const void* kernel, std::uint64_t blocks, std::uint32_t shared_bytes, std::array<void*, n> arguments,
@@ -54,9 +63,7 @@ void launch(const void* kernel, std::uint64_t blocks, std::uint32_t shared_bytes
     throw Error(Code::unsupported,
                 "gpu: this device has less shared memory for a block than " + std::to_string(shared_bytes) + " bytes");
   }
-  check_cuda(cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)), dim3(on_device::tile_threads),
-                              arguments.data(), shared_bytes, stream),
-             "cudaLaunchKernel");
+  launch(kernel, dim3(static_cast<unsigned>(blocks)), dim3(on_device::tile_threads), shared_bytes, arguments, stream);
 }
 
 }  // namespace laconic::gpu
