@@ -1,4 +1,4 @@
-"""tools/gpu_check before it builds: whether there is a GPU, and whether its driver is new enough for the toolkit. And a benchmark that never ends.
+"""tools/gpu_check before it builds: whether there is a GPU, and whether its driver is new enough for the toolkit. And what it does with a benchmark that never ends, and with what was built elsewhere.
 
     gpu_check_test.py FILE
 """
@@ -9,10 +9,39 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 
 TOOL = sys.argv.pop(1)
+
+
+# Stand-ins for what is built. The benchmark over NCCL says what NCCL says, too, and leaves the drop-in library's report.
+GTEST = """case $1 in
+--gtest_list_tests) printf 'Floats/GpuCodec.\\n  Adds/f32  # GetParam() = 1\\n  Adds/f64\\nOther.\\n  Fails\\n' ;;
+*f64) echo '[  SKIPPED ] Floats/GpuCodec.Adds/f64 (0 ms)' ;;
+*Fails) exit 1 ;;
+esac"""
+NCCL_BENCH = """echo NCCL version 2.28.9+cuda13.0
+[ "$RANK" = 1 ] || echo "{\\"collective\\": \\"allreduce\\", \\"violations\\": 0, \\"hosts\\": \\"$NCCL_HOSTID of $WORLD_SIZE\\"}"
+[ -z "$LACONIC_REPORT" ] || [ "$RANK" = 1 ] || echo '{"total": {"calls": 8, "plain_calls": 0, "verified_elements": 9}}' >"$LACONIC_REPORT.nccl"
+"""
+
+
+def load():
+    loader = importlib.machinery.SourceFileLoader("gpu_check", TOOL)
+    tool = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
+    sys.dont_write_bytecode = True
+    loader.exec_module(tool)
+    return tool
+
+
+def put(folder, name, does):
+    path = os.path.join(folder, name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(f"#!/bin/sh\n{does}\n")
+    os.chmod(path, 0o755)
 
 
 class GpuCheck(unittest.TestCase):
@@ -20,10 +49,9 @@ class GpuCheck(unittest.TestCase):
         """Exit status, what was said, and the JSON, if any, over commands that stand in for NVIDIA's; cmake's fails."""
         with tempfile.TemporaryDirectory() as folder:
             smi = f"echo 'NVIDIA H100 80GB HBM3, {driver}'" if driver else "exit 9"
-            for name, does in {"nvidia-smi": smi, "nvcc": f"echo 'Cuda compilation tools, release {cuda}, V{cuda}.48'", "cmake": "exit 1"}.items():
-                with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
-                    f.write(f"#!/bin/sh\n{does}\n")
-                os.chmod(f.name, 0o755)
+            put(folder, "nvidia-smi", smi)
+            put(folder, "nvcc", f"echo 'Cuda compilation tools, release {cuda}, V{cuda}.48'")
+            put(folder, "cmake", "exit 1")
             out = os.path.join(folder, "out.json")
             path = folder + os.pathsep + os.environ["PATH"]
             environment = {**os.environ, "PATH": path, "CUDACXX": ""}
@@ -44,28 +72,66 @@ class GpuCheck(unittest.TestCase):
 
     def test_others_build(self):
         for driver, cuda in (("580.65.06", "13.0"), ("535.104.05", "12.8"), ("535.104.05", "99.0")):
-            status, said, _ = self.check(driver, cuda)
+            status, said, result = self.check(driver, cuda)
             self.assertEqual(status, 1)
-            self.assertIn("the build failed", said)
+            for text in (said, result["skipped"]):
+                self.assertIn("the build failed", text)
+
+    def test_a_tool_that_is_not_there_is_named(self):
+        tool = load()
+        with self.assertRaisesRegex(tool.Failed, "there is no cmake-of-nobody"):
+            tool.run(["cmake-of-nobody"])
 
     def test_no_gpu_is_a_status_of_its_own(self):
         status, _, result = self.check(None, "13.0")
         self.assertEqual((status, result["skipped"]), (77, "no GPU: nvidia-smi names none"))
 
     def test_a_benchmark_that_never_ends_is_one_error(self):
-        loader = importlib.machinery.SourceFileLoader("gpu_check", TOOL)
-        tool = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
-        sys.dont_write_bytecode = True
-        loader.exec_module(tool)
+        tool = load()
         tool.BENCHMARK_SECONDS = 1
         with tempfile.TemporaryDirectory() as folder:
-            os.mkdir(os.path.join(folder, "bin"))
-            bench = os.path.join(folder, "bin", "gpu_codec_bench")
-            with open(bench, "w", encoding="utf-8") as f:
-                f.write("""#!/bin/sh\necho "{\\"field\\": \\"$3\\"}"\ncase $3 in bad) echo why >&2; exit 2;; endless) sleep 100;; esac\n""")
-            os.chmod(bench, 0o755)
+            put(folder, "bin/gpu_codec_bench", """echo "{\\"field\\": \\"$3\\"}"\ncase $3 in bad) echo why >&2; exit 2;; endless) sleep 100;; esac""")
             rows = tool.benchmark(folder, 1, "1e-3", ["endless", "bad", "good"])
         self.assertEqual([row.get("error") for row in rows], [None, "exit status 124", None, "why", None])
+
+    def packed(self, **programs):
+        """Exit status and JSON of a run of these programs, packed by the tool itself, where the driver is there and nothing to build with."""
+        tool = load()
+        with tempfile.TemporaryDirectory() as folder:
+            put(folder, "nvidia-smi", "echo 'NVIDIA H100 80GB HBM3, 580.65.06'")
+            put(folder, "strip", 'cp "$3" "$2"')
+            before = os.environ["PATH"]
+            os.environ["PATH"] = folder + os.pathsep + before
+            try:
+                for name, does in programs.items():
+                    put(folder, f"bin/{name}", does)
+                put(folder, tool.DROPIN, "")
+                tool.pack(folder, os.path.join(folder, "all.tar.xz"))
+                command = [sys.executable, TOOL, "--packed", os.path.join(folder, "all.tar.xz"), "--out", os.path.join(folder, "out.json"), "--no-cluster", "field.f32"]
+                done = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
+            finally:
+                os.environ["PATH"] = before
+            with open(os.path.join(folder, "out.json"), encoding="utf-8") as f:
+                return done.returncode, json.load(f)
+
+    def test_what_was_built_elsewhere_is_run(self):
+        good = GTEST.replace("exit 1", "true")
+        bench = """echo '{"dtype": "f32", "violations": 0, "of_copy": {"encode": 0.5}}'"""
+        programs = {"gpu_codec_test": good, "gpu_survey_test": good, "gpu_collective_test": good, "gpu_codec_bench": bench}
+        status, result = self.packed(nccl_bench=NCCL_BENCH, **programs)
+        self.assertEqual(status, 0)
+        codec = {name.split(".", 1)[1]: outcome for name, outcome in result["tests"].items() if name.startswith("gpu_codec_test")}
+        self.assertEqual(codec, {"Floats/GpuCodec.Adds/f32": "passed", "Floats/GpuCodec.Adds/f64": "skipped", "Other.Fails": "passed"})
+        self.assertEqual([row["hosts"] for row in result["loopback"]["rows"]], ["host0 of 2"] * 2)
+        self.assertEqual(result["loopback"]["dropin"]["calls"], 8)
+        self.assertEqual(result["geometric_mean_of_copy"], {"f32": {"encode": 0.5}})
+        status, result = self.packed(**{**programs, "gpu_survey_test": GTEST})
+        self.assertEqual((status, result["tests"]["gpu_survey_test.Other.Fails"]), (1, "failed"))
+        self.assertEqual(result["loopback"], {"skipped": "built without NCCL"})
+        status, result = self.packed(nccl_bench=NCCL_BENCH.replace('"calls": 8', '"calls": 0'), **programs)
+        self.assertEqual(status, 1, "nothing was served by the drop-in library")
+        status, result = self.packed(nccl_bench=NCCL_BENCH + "[ $RANK = 0 ] || { echo lost >&2; exit 3; }", **programs)
+        self.assertEqual((status, "lost" in result["loopback"]["rows"][-1]["error"]), (1, True))
 
 
 if __name__ == "__main__":
