@@ -47,8 +47,11 @@ class Beside {
   Room room_;
 };
 
-/// Libraries do not agree about a result within the operand but not at its front.
-bool plain_needs_room(ConstArray send, ConstArray recv) { return recv.data != send.data && overlap(recv, send); }
+/// Libraries do not agree about a result within the operand but not at its front. `own`: it is in the place of the
+/// rank's own block.
+bool plain_needs_room(ConstArray send, ConstArray recv, bool own, const PlainCollectives& library) {
+  return recv.data != send.data && overlap(recv, send) && !(own && library.scatters_in_own_part());
+}
 
 /// Sums in steps have a budget for those of a ring. `share`: the most bytes of any rank.
 Schedule schedule_for(ConstArray send, std::size_t share, const Agreement& agreed, const Budget& budget,
@@ -99,13 +102,14 @@ const Report& reduce_scatter(const ConstArray& send, const MutArray& recv, std::
   const bool equal = std::ranges::all_of(counts, [&](std::size_t c) { return c == counts.front(); });
   const std::size_t before = elements_before(counts, comm.rank());
   Call call(Collective::reduce_scatter, comm, options);
-  call.check_arrays(send, recv, is_own_block(recv, send, before, comm) ? send.data : recv.data);
+  const bool own = is_own_block(recv, send, before, comm);
+  call.check_arrays(send, recv, own ? send.data : recv.data);
   call.check_op(op, send.dtype);
   call.check_bound(send.dtype);
   call.check_parts({.counts = counts}, send.count, recv.count);
   call.proposal().parts = counts;
   const auto plainly = [&](PlainCollectives& library) {
-    const Beside result(recv, plain_needs_room(send, recv), comm.memory());
+    const Beside result(recv, plain_needs_room(send, recv, own, library), comm.memory());
     library.reduce_scatter(send, result.get(), {equal, counts}, plain_op(op));
     result.finish();
     finish_plain_average(op, recv, comm.size(), comm.memory());
@@ -136,14 +140,14 @@ const Report& reduce_scatter(const ConstArray& send, const MutArray& recv, std::
 
 const Report& reduce_scatter_block(const ConstArray& send, const MutArray& recv, Op op, Communicator& comm,
                                    const Options& options) {
+  const auto ranks = static_cast<std::size_t>(comm.size());
+  const bool own = is_own_block(recv, send, recv.count * static_cast<std::size_t>(comm.rank()), comm);
   const auto plainly = [&](PlainCollectives& library) {
-    const Beside result(recv, plain_needs_room(send, recv), comm.memory());
+    const Beside result(recv, plain_needs_room(send, recv, own, library), comm.memory());
     library.reduce_scatter(send, result.get(), {true, {}}, plain_op(op));
     result.finish();
     finish_plain_average(op, recv, comm.size(), comm.memory());
   };
-  const auto ranks = static_cast<std::size_t>(comm.size());
-  const bool own = is_own_block(recv, send, recv.count * static_cast<std::size_t>(comm.rank()), comm);
   const bool sound = send.count == recv.count * ranks && are_sound(send, recv, own ? send.data : recv.data);
   const CallShape shape{Collective::reduce_scatter, send.dtype, op, send.bytes()};
   if (by_shortcut(sound, shape, comm, options, plainly)) return comm.last();

@@ -50,6 +50,9 @@ class PlainCollectives {
   [[nodiscard]] virtual bool knows_streams() const { return false; }
   /// stream: a cudaStream_t.
   virtual void work_on(CUstream_st* /*stream*/) {}
+  /// Whether the result of reduce_scatter() may lie where the operand has this rank's part. As MPI_IN_PLACE has it, at
+  /// the operand's beginning, it may with all.
+  [[nodiscard]] virtual bool scatters_in_own_part() const { return false; }
   /// The most elements that an array of all ranks' parts may have, gaps included, where parts differ; what has one
   /// count everywhere and does not fit goes in pieces.
   [[nodiscard]] virtual std::size_t most_elements() const = 0;

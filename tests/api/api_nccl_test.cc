@@ -159,6 +159,33 @@ TEST(ApiNccl, ACommunicatorForTheOtherCalls) {
   });
 }
 
+/// NCCL's own way in place works in place: it would be slower than NCCL with memory that is made for each call.
+TEST(ApiNccl, ReduceScatterInPlaceByNcclsOwnMakesNoRoom) {
+  laconic_options plain = within("1e-3");
+  plain.mode = LACONIC_MODE_PLAIN;
+  std::barrier together(3);
+  laconic::test::over_nccl_communicators(3, [&](int rank, ncclComm_t comm) {
+    Gpu gpu;
+    const std::size_t before_own = static_cast<std::size_t>(rank) * count;
+    float* const x = gpu.mine(rank, 3 * count);
+    const auto to = [&](float* y) {
+      return laconic_nccl_reduce_scatter(x, y, count, ncclFloat32, ncclSum, comm, gpu.stream(), &plain);
+    };
+    ASSERT_EQ(to(gpu.room()), LACONIC_OK) << laconic_last_error();  // makes what a communicator needs
+    together.arrive_and_wait();
+    const laconic::fake::Live live = laconic::fake::live();
+    const std::size_t frees = laconic::fake::frees();
+    together.arrive_and_wait();
+    EXPECT_EQ(to(x + before_own), LACONIC_OK) << laconic_last_error();
+    together.arrive_and_wait();
+    EXPECT_EQ(laconic::fake::frees(), frees);
+    EXPECT_EQ(laconic::fake::live().pinned_allocations, live.pinned_allocations);
+    together.arrive_and_wait();
+    expect_near(Gpu::contents(x + before_own), [&](std::size_t i) { return sum(3, before_own + i); }, "reduce_scatter");
+    EXPECT_EQ(laconic_nccl_release(comm), LACONIC_OK);
+  });
+}
+
 TEST(ApiNccl, CapturesOfOtherStreamsGoOn) {
   const laconic_options options = within("1e-3");
   std::barrier together(3);

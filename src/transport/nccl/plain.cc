@@ -100,6 +100,7 @@ class Plain final : public PlainCollectives {
     return type_of(dtype) != ncclNumTypes && operation(op) != ncclNumOps && op != Op::average;
   }
   [[nodiscard]] bool has_scan() const override { return false; }
+  [[nodiscard]] bool scatters_in_own_part() const override { return true; }
   [[nodiscard]] std::size_t most_elements() const override { return std::numeric_limits<std::size_t>::max(); }
 
   void allreduce(ConstArray send, MutArray recv, Op op) override {
@@ -120,7 +121,7 @@ class Plain final : public PlainCollectives {
     });
   }
 
-  /// In place, MPI's result lies at the array's beginning, where NCCL would still read.
+  /// In place, MPI's result lies at the array's beginning, where NCCL would still read unless that is this rank's part.
   void reduce_scatter(ConstArray send, MutArray recv, const Parts& parts, Op op) override {
     const bool in_place = send.data == recv.data;
     const ncclDataType_t type = type_of(send.dtype);
@@ -128,7 +129,7 @@ class Plain final : public PlainCollectives {
     if (in_place) send.count = parts.equal ? recv.count * ranks() : extent_of(parts);
     Stage stage(rounds_, stream_);
     const auto* const from = stage.in(whole(send));
-    auto* const to = stage.out(whole(recv), in_place);
+    auto* const to = stage.out(whole(recv), in_place && rounds_.rank() != 0);
     run("ncclReduceScatter", stage, [&] {
       if (parts.equal) return pncclReduceScatter(from, to, recv.count, type, operation(op), link_.comm(), stream_);
       return in_group([&](int r) {
