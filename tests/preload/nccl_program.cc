@@ -100,6 +100,31 @@ void groups_and_others(const Rank& me) {
            });
 }
 
+/// On a stream that is captured into a graph (of which the fake makes none, but does the work), alone and in a group
+/// with a call that is not: NCCL's own, exact. Only then does the capture stay valid.
+void captured(const Rank& me) {
+  cudaStream_t into_graph = nullptr;
+  cudaStreamCreateWithFlags(&into_graph, cudaStreamNonBlocking);
+  const Array x(me.mine(count), me.stream), y(std::vector<float>(count), me.stream);
+  const Array z(std::vector<float>(count), into_graph), w(std::vector<float>(count), into_graph);
+  cudaStreamBeginCapture(into_graph, cudaStreamCaptureModeThreadLocal);
+  ncclResult_t status = ncclAllReduce(x.at(0), z.at(0), count, ncclFloat32, ncclSum, me.comm, into_graph);
+  ncclGroupStart();
+  const ncclResult_t in_group = ncclAllReduce(x.at(0), w.at(0), count, ncclFloat32, ncclSum, me.comm, into_graph);
+  const ncclResult_t beside = ncclAllReduce(x.at(0), y.at(0), count, ncclFloat32, ncclSum, me.other, me.stream);
+  const ncclResult_t end = ncclGroupEnd();
+  cudaGraph_t graph = nullptr;
+  must(cudaStreamEndCapture(into_graph, &graph) == cudaSuccess, "a capture was made invalid");
+  for (const ncclResult_t r : {in_group, beside, end}) status = status == ncclSuccess ? r : status;
+  Rank exact = me;
+  exact.tolerance = 0;
+  const auto sum = [&](std::size_t i) { return me.sum(i); };
+  exact.check("a captured sum", status, z, count, sum);
+  exact.check("a captured sum in a group", status, w, count, sum);
+  me.check("a sum beside a captured one", status, y, count, sum);
+  cudaStreamDestroy(into_graph);
+}
+
 /// The same calls on two communicators: in a group, in one of another order, and in none.
 void mixed_groups(const Rank& me, bool on_one_stream) {
   cudaStream_t second = me.stream;
@@ -173,6 +198,7 @@ int main(int argc, char** argv) {
       groups_and_others(me);
       mixed_groups(me, false);
       mixed_groups(me, true);
+      captured(me);
       cudaStreamDestroy(stream);
       const auto start = std::chrono::steady_clock::now();
       ncclGroupStart();
