@@ -125,6 +125,38 @@ void captured(const Rank& me) {
   cudaStreamDestroy(into_graph);
 }
 
+/// Of a call on a communicator that does not block: what has become of it.
+ncclResult_t settled(ncclResult_t status, ncclComm_t comm) {
+  while (status == ncclInProgress) {
+    must(ncclCommGetAsyncError(comm, &status) == ncclSuccess, "ncclCommGetAsyncError failed");
+    std::this_thread::yield();
+  }
+  return status;
+}
+
+/// A communicator that does not block, split off: calls that are served on it, some that are not, and both in a group.
+void without_blocking(const Rank& me) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t comm = nullptr;
+  must(settled(ncclCommSplit(me.comm, 0, me.rank, &comm, &config), me.comm) == ncclSuccess, "ncclCommSplit failed");
+  const Array x(me.mine(count), me.stream), y(std::vector<float>(count), me.stream), z(me.mine(10), me.stream);
+  const auto sum = [&](std::size_t i) { return me.sum(i); };
+  const auto call = [&](const Array& to, std::size_t n) {
+    return ncclAllReduce(x.at(0), to.at(0), n, ncclFloat32, ncclSum, comm, me.stream);
+  };
+  me.check("a sum without blocking", settled(call(y, count), comm), y, count, sum);
+  me.check("a short one", settled(call(y, 10), comm), y, 10, sum);
+  ncclGroupStart();
+  const ncclResult_t first = call(y, count), second = call(z, 10), end = ncclGroupEnd();
+  must(first == ncclSuccess || first == ncclInProgress, "a call in a group failed");
+  must(second == ncclSuccess || second == ncclInProgress, "a short call in a group failed");
+  me.check("a group's sum without blocking", settled(end, comm), y, count, sum);
+  me.check("a group's short one", ncclSuccess, z, 10, sum);
+  must(settled(ncclCommFinalize(comm), comm) == ncclSuccess, "ncclCommFinalize failed");
+  must(ncclCommDestroy(comm) == ncclSuccess, "ncclCommDestroy failed");
+}
+
 /// The same calls on two communicators: in a group, in one of another order, and in none.
 void mixed_groups(const Rank& me, bool on_one_stream) {
   cudaStream_t second = me.stream;
@@ -199,6 +231,7 @@ int main(int argc, char** argv) {
       mixed_groups(me, false);
       mixed_groups(me, true);
       captured(me);
+      without_blocking(me);
       cudaStreamDestroy(stream);
       const auto start = std::chrono::steady_clock::now();
       ncclGroupStart();
