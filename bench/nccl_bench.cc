@@ -1,7 +1,7 @@
 // NCCL's collectives beside Laconic's over NCCL, in turn, on arrays in device memory. One process a rank; RANK and
 // WORLD_SIZE tell which (as tools/cluster gpu and torchrun set them), and all of them see ID_FILE, which must not
 // exist.
-//   nccl_bench ID_FILE BOUND REPETITIONS field.f32 MIB...
+//   nccl_bench ID_FILE BOUND REPETITIONS field.f32 MIB...      0.0625: 64 KiB
 // Rank 0 prints one line of JSON a collective and size: medians of the slowest rank's times, how many times fewer
 // bytes, and how many elements of its result are off by more than the bound (and half a unit in the last place).
 #include <cuda_runtime_api.h>
@@ -145,9 +145,10 @@ void measure(const World& w, const Case& c, const char* bound, const Array& x, c
   std::fflush(stdout);
 }
 
-void measure_all(const World& w, const std::vector<float>& field, const char* bound, std::size_t mib) {
+void measure_all(const World& w, const std::vector<float>& field, const char* bound, double mib) {
   const auto n = static_cast<std::size_t>(w.ranks);
-  const std::size_t share = (mib << 20) / sizeof(float) / n;
+  const std::size_t share = static_cast<std::size_t>(mib * (1 << 20)) / sizeof(float) / n;
+  if (share == 0) give_up("want more MIB");
   const std::size_t count = share * n;
   const Array x(count), y(count), word(1);
   std::vector<float> mine(count);
@@ -205,7 +206,7 @@ int main(int argc, char** argv) {
   must(ncclCommInitRank(&w.comm, ranks, id, rank));
   must(cudaStreamCreateWithFlags(&w.stream, cudaStreamNonBlocking));
   const std::vector<float> field = read(argv[4]);
-  for (int i = 5; i < argc; ++i) measure_all(w, field, argv[2], static_cast<std::size_t>(std::atoi(argv[i])));
+  for (int i = 5; i < argc; ++i) measure_all(w, field, argv[2], std::atof(argv[i]));
   must(laconic_nccl_release(w.comm));
   must(ncclCommDestroy(w.comm));
   return 0;
