@@ -94,7 +94,7 @@ class GpuCheck(unittest.TestCase):
             rows = tool.benchmark(folder, 1, "1e-3", ["endless", "bad", "good"])
         self.assertEqual([row.get("error") for row in rows], [None, "exit status 124", None, "why", None])
 
-    def packed(self, **programs):
+    def packed(self, stages=("tests", "loopback", "codec"), **programs):
         """Exit status and JSON of a run of these programs, packed by the tool itself, where the driver is there and nothing to build with."""
         tool = load()
         with tempfile.TemporaryDirectory() as folder:
@@ -107,7 +107,8 @@ class GpuCheck(unittest.TestCase):
                     put(folder, f"bin/{name}", does)
                 put(folder, tool.DROPIN, "")
                 tool.pack(folder, os.path.join(folder, "all.tar.xz"))
-                command = [sys.executable, TOOL, "--packed", os.path.join(folder, "all.tar.xz"), "--out", os.path.join(folder, "out.json"), "--no-cluster", "field.f32"]
+                only = [word for stage in stages for word in ("--only", stage)]
+                command = [sys.executable, TOOL, "--packed", os.path.join(folder, "all.tar.xz"), "--out", os.path.join(folder, "out.json"), *only, "field.f32"]
                 done = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
             finally:
                 os.environ["PATH"] = before
@@ -125,6 +126,8 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual([row["hosts"] for row in result["loopback"]["rows"]], ["host0 of 2"] * 2)
         self.assertEqual(result["loopback"]["dropin"]["calls"], 8)
         self.assertEqual(result["geometric_mean_of_copy"], {"f32": {"encode": 0.5}})
+        status, result = self.packed(stages=["codec"], **{**programs, "gpu_survey_test": GTEST})
+        self.assertEqual((status, "tests" in result, "codec" in result), (0, False, True))
         status, result = self.packed(**{**programs, "gpu_survey_test": GTEST})
         self.assertEqual((status, result["tests"]["gpu_survey_test.Other.Fails"]), (1, "failed"))
         self.assertEqual(result["loopback"], {"skipped": "built without NCCL"})
