@@ -21,8 +21,8 @@ struct Avx512xReader : Avx512Base {
   __attribute__((always_inline)) static __m512i read_stored(In& in, Stored at) {
     const std::uint64_t mask = _bzhi_u64(load<std::uint64_t>(in.masks), static_cast<unsigned>(at.mask_bits));
     // With eight dense planes there is no mask, so the shift by 64 that the & avoids does not matter.
-    const __m512i low = _mm512_and_si512(_mm512_loadu_si512(in.dense),
-                                         _mm512_load_si512(at_hand().lowest[0] + 8 * at.dense_bytes));
+    const __m512i low =
+        _mm512_and_si512(_mm512_loadu_si512(in.dense), _mm512_load_si512(at_hand().lowest + 8 * at.dense_bytes));
     const __m512i plane = _mm512_mask_expand_epi8(low, mask << (at.dense_bytes & 63), _mm512_loadu_si512(in.bytes));
     in.dense += at.dense_bytes;
     in.masks += at.mask_bits / 8;

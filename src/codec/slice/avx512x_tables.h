@@ -10,7 +10,7 @@ struct Tables {
   alignas(64) std::uint8_t triangle[64];          // byte t of lane j: whether t <= j % 4
   alignas(64) std::uint8_t wedge[64];             // and how many there are from t to j % 4: sums of sums
   alignas(64) std::uint8_t from_packed16[2][64];  // low and high bytes of 16-bit packs, in from_packed's order
-  alignas(64) std::uint8_t lowest[9][64];         // all bits of the first n planes
+  alignas(64) std::uint8_t lowest[9 * 64];        // at 64 n: all bits of the first n planes
   alignas(64) std::uint8_t interleave[2][64];     // low bytes (0..63) and high bytes (64..127) of 32 words each
   std::uint16_t splits[9][9];  // by w and by full planes from the bottom: 8 * d, code in the high byte
 
@@ -50,7 +50,7 @@ struct Tables {
           from_packed16[high][g * 8 + r] = static_cast<std::uint8_t>(2 * word + high);
       }
     for (int n = 0; n <= 8; ++n)
-      for (int i = 0; i < 8 * n; ++i) lowest[n][i] = 255;
+      for (int i = 0; i < 8 * n; ++i) lowest[64 * n + i] = 255;
     for (int half = 0; half < 2; ++half)
       for (int i = 0; i < 32; ++i) {
         interleave[half][2 * i] = static_cast<std::uint8_t>(32 * half + i);
