@@ -122,7 +122,7 @@ typedef struct laconic_options {
   /* "1e-3" (absolute), "1e-4rel" (of the value range over all ranks), "80dB" (PSNR), "lossless". "operand:" before it
    * bounds each operand in place of the result; "6sigma:" (or another number from 2 on) gives operands of sums and
    * averages more, so that the result keeps the bound but where it errs by more than so many standard deviations of
-   * independent errors. NULL: not set; LACONIC_BOUND, else lossless. */
+   * independent errors (averages of scans keep it for certain). NULL: not set; LACONIC_BOUND, else lossless. */
   const char* bound;
   int threads;               /* codec threads of this rank, up to 1024; 0: not set; LACONIC_THREADS, else 1 */
   int unconfirmed;           /* 1: no closing exchange; then an error late in a call may be known to some ranks only.

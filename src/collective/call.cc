@@ -120,6 +120,10 @@ void Call::check_bound(DType dtype) {
 
 void Call::check_op(Op op, DType dtype) {
   proposal_.op = op;
+  const bool prefix = proposal_.collective == Collective::scan || proposal_.collective == Collective::exscan;
+  // The first ranks average few operands, whose errors do not even out.
+  if (prefix && op == Op::average && options_.bound.scope == BoundScope::sigmas)
+    options_.bound.scope = BoundScope::result;
   check([&] {
     if (op == Op::product) {
       if (framework() == Framework::on_grid) {
@@ -245,8 +249,8 @@ const Budget& Call::budget_within(const Range& range) {
   if (budget_ && budget_range_.min == range.min && budget_range_.max == range.max) return *budget_;
   const Proposal& p = proposal_;
   budget_range_ = range;
-  budget_ = p.op == Op::none ? budget_movement(p.dtype, p.bound, range)
-                             : budget_reduction(p.op, p.dtype, p.bound, comm_.size(), range);
+  budget_ = p.op == Op::none ? budget_movement(p.dtype, options_.bound, range)
+                             : budget_reduction(p.op, p.dtype, options_.bound, comm_.size(), range);
   return *budget_;
 }
 
@@ -284,7 +288,7 @@ Budget Call::without_outliers(const Budget& budget, ConstArray operand, const Ag
   }
   const AllOutliers all = sum_outliers(comm_, mine, report_);
   const Proposal& p = proposal_;
-  Budget others = budget_reduction(p.op, p.dtype, p.bound, comm_.size(), agreed.range, all.within);
+  Budget others = budget_reduction(p.op, p.dtype, options_.bound, comm_.size(), agreed.range, all.within);
   if (others.route != Route::on_grid) return others;
   const auto sum_chunk = largest_sum_chunk(all, others.grid, comm_.size(), agreed.range);
   if (!sum_chunk || too_many_outliers(all, others.grid, comm_.size(), agreed.range)) {

@@ -103,6 +103,7 @@ class Call {
 
   [[nodiscard]] Proposal& proposal() { return proposal_; }
   [[nodiscard]] Report& report() { return report_; }
+  /// As they are carried out; what this rank was given is in the proposal.
   [[nodiscard]] const Options& options() const { return options_; }
   /// Never automatic.
   [[nodiscard]] Framework framework() const;

@@ -195,7 +195,8 @@ double PlainWay::sample(const Range& range) {
   const double whole = absolute_bound(p.dtype, p.bound, range);
   const double outliers_beyond = call_.budget_within(range).outliers_beyond;
   const double largest = outliers_beyond != 0 ? std::min(outliers_beyond, range.max_abs()) : range.max_abs();
-  return sample_fraction(comm_.memory(), operand_, share_of_operand(p.op, p.bound, comm_.size(), whole), largest);
+  const double share = share_of_operand(p.op, call_.options().bound, comm_.size(), whole);
+  return sample_fraction(comm_.memory(), operand_, share, largest);
 }
 
 double PlainWay::sample_together(const Agreement& agreed) {

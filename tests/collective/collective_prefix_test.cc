@@ -1,6 +1,7 @@
 // reduce, scan and exscan beside allreduce, and allreduce by every schedule.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 #include "collective/allreduce.h"
@@ -175,6 +176,25 @@ TEST(Scan, EveryRankGetsTheSumOfThoseBeforeIt) {
       if (n > 1) expect_scans(hostile<float>(7011, n), op, with(bound, 2048));  // a chain
       expect_scans(operands_of<double>("noise", 3001, n), op, with(bound));
     }
+  }
+}
+
+// The fewer there are to average, the less their errors even out.
+TEST(Scan, AveragesKeepABoundInSigmasOnEveryRank) {
+  constexpr int n = 8;
+  const auto operands = operands_of<float>("noise", 20011, n);
+  const auto got = run(operands, false, [&](ConstArray send, MutArray recv, Communicator& c) {
+    return scan(send, recv, Op::average, c, with("3sigma:1e-3"));
+  });
+  for (std::size_t r = 0; r < operands.size(); ++r) {
+    std::size_t beyond = 0;
+    for (std::size_t i = 0; i < operands[r].size(); ++i) {
+      double exact = 0;
+      for (std::size_t before = 0; before <= r; ++before) exact += static_cast<double>(operands[before][i]);
+      exact /= static_cast<double>(r + 1);
+      beyond += std::abs(static_cast<double>(got.results[r][i]) - exact) > 1.0001e-3 ? 1 : 0;
+    }
+    EXPECT_LT(beyond, operands[r].size() / 250) << "rank " << r;  // normal errors pass three sigma in 0.27 % of cases
   }
 }
 
