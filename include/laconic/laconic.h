@@ -134,9 +134,10 @@ typedef struct laconic_options {
    * sender decides. -1: not, unless another rank does. 0: not set; LACONIC_VERIFY, else not. */
   int verify;
   laconic_mode mode; /* the same on every rank */
-  /* For comparisons: with another codec than slice, or a framework by name, no call is left to the plain library. What
-   * cannot be (a codec that was not built, that has no use for dtype or bound, or cannot add) is LACONIC_UNSUPPORTED on
-   * every rank, with the reason. */
+  /* For comparisons: with another codec than slice, or a framework by name, no call is left to the plain library. But
+   * on the grid, a floating-point sum without a bound is rounded in every step, as MPI's own. What cannot be (a codec
+   * that was not built, that has no use for dtype or bound, or cannot add) is LACONIC_UNSUPPORTED on every rank, with
+   * the reason. */
   laconic_codec codec;
   laconic_framework framework;
 } laconic_options;

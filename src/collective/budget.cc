@@ -7,6 +7,8 @@
 namespace laconic {
 namespace {
 
+constexpr const char* finer = "bound is finer than the values' own rounding";
+
 struct Precision {
   int digits;        ///< of the significand, the hidden one included
   int min_exponent;  ///< of the ulp of the smallest normal value
@@ -65,7 +67,6 @@ struct OperandGrid {
 
 /// That keeps e for operands up to `largest`.
 OperandGrid grid_of_operands(Op op, DType dtype, double e, double largest) {
-  constexpr const char* finer = "bound is finer than the values' own rounding";
   // Dividing by the number of ranks happens to the step, and rounds it.
   const double division = op == Op::average ? largest * (dtype == DType::f64 ? 0x1p-51 : 0x1p-50) : 0;
   if (division >= e / 2) return {{}, finer};
@@ -168,7 +169,7 @@ Budget budget_movement(DType dtype, const Bound& bound, const Range& range) {
   Budget b;
   const bool usual = has_usual_reach(dtype, whole, range);
   b.grid = make_grid(dtype, whole, usual ? usual_reach(dtype, whole) : range.max_abs());
-  if (b.grid.lossless()) return lossless(dtype, "bound is finer than the values' own rounding");
+  if (b.grid.lossless()) return lossless(dtype, finer);
   b.route = Route::on_grid;
   b.operand_bound = whole;
   b.result_bound = whole;
@@ -217,6 +218,9 @@ Budget budget_stepwise(const Codec& codec, int encodings, Op op, DType dtype, co
   const double rounding = sums && is_float(dtype) ? (ranks - 1) * ulp_of(dtype, largest + whole) / 2 : 0;
   if (whole != 0 && sums && largest > precision_of(dtype).largest / 2) return lossless(dtype, "sum would overflow");
   const double shares = op == Op::average ? ranks : 1;
+  const bool operand = bound.scope == BoundScope::operand;
+  if (bound.kind != BoundKind::lossless && !operand && rounding > whole * shares)
+    return lossless(dtype, none ? none : finer);
   if (whole == 0 || codec.promise() == Promise::lossless) {
     if (whole == 0) b.fallback = none;
     // Without a bound nobody has looked how large the values are.
@@ -224,12 +228,11 @@ Budget budget_stepwise(const Codec& codec, int encodings, Op op, DType dtype, co
     if (op != Op::product && !unknown) b.result_bound = rounding / shares;
     return b;
   }
-  const bool operand = bound.scope == BoundScope::operand;
   const double e = operand ? whole : (whole * shares - rounding) / encodings * (1 - 0x1p-20);
   // A product may be of any size.
   const double reach = op == Op::product ? std::numeric_limits<double>::infinity() : largest + std::abs(e) * encodings;
   if (e > 0) b.grid = make_grid(dtype, e, reach);
-  if (b.grid.lossless() && sums) return lossless(dtype, "bound is finer than the values' own rounding");
+  if (b.grid.lossless() && sums) return lossless(dtype, finer);
   b.operand_bound = b.grid.bound;
   if (op != Op::product) b.result_bound = operand ? (whole * encodings + rounding) / shares : whole;
   return b;

@@ -73,8 +73,8 @@ Budget budget_movement(const Codec& codec, int encodings, DType dtype, const Bou
 ///   min, max e = E / encodings             operand scope: e = E, the result is within encodings E
 ///   product  operand scope or lossless only; nothing is promised for the result (result_bound is infinite)
 ///
-/// A lossless codec leaves r alone. A lossless bound: e = 0. The route is exact for sums that could overflow on the way
-/// and where nothing is left for e.
+/// A lossless codec leaves r alone. A lossless bound: e = 0, and r unknown. The route is exact for sums that could
+/// overflow on the way and where nothing is left for e, or r alone is more than E.
 Budget budget_stepwise(const Codec& codec, int encodings, Op op, DType dtype, const Bound& bound, int ranks,
                        const Range& range);
 

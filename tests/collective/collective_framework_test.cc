@@ -96,6 +96,24 @@ TYPED_TEST(Frameworks, KeepTheBoundOfSumsAndAverages) {
         }
 }
 
+// Rounding every partial sum would leave nothing of these, by a lossless codec too.
+TYPED_TEST(Frameworks, SumsOfABoundFinerThanRoundingAreExact) {
+  using T = TypeParam;
+  constexpr int n = 5;
+  const auto noise = operands_of<T>("noise", 3001, n);
+  const Operands<T> equal(n, std::vector<T>(3001, T(0.1)));
+  for (const CodecId codec : codecs())
+    for (const Framework framework : {Framework::stepwise, Framework::point_to_point})
+      for (const Op op : {Op::sum, Op::average})
+        for (const bool all_equal : {false, true}) {
+          SCOPED_TRACE(described(codec, framework, n, op) + (all_equal ? ", all equal" : ""));
+          const auto& operands = all_equal ? equal : noise;
+          const auto run = reduce(operands, op, with(codec, framework, all_equal ? "1e-3rel" : "1e-20"));
+          EXPECT_EQ(run.reports[0].result_bound, 0);
+          reference::expect_sum(run.results[n - 1], operands, 0, op == Op::average ? n : 1);
+        }
+}
+
 TYPED_TEST(Frameworks, KeepTheBoundOfExtremes) {
   using T = TypeParam;
   for (const CodecId codec : codecs())
