@@ -31,7 +31,7 @@ const Report& scatter_parts(const ConstArray& send, const Parts& parts, const Mu
     }
     call.proposal().parts = counts;
   } else {
-    call.check_arrays(recv, recv, recv.data);
+    call.check_arrays({nullptr, 0, recv.dtype}, recv, nullptr);
   }
   call.check_bound(recv.dtype);
   call.check_root(root);

@@ -183,6 +183,8 @@ TEST_F(ApiArguments, TextsNameTheArgumentAndItsValue) {
   expect_refused(laconic_allgatherv(s, r, nullptr, nullptr, f32, raw, nullptr), "recvcounts is null");
   expect_refused(laconic_gatherv(s, 100, r, nullptr, nullptr, f32, 0, raw, nullptr), "rank 0: recvcounts is null");
   expect_refused(laconic_scatterv(s, nullptr, nullptr, r, 100, f32, 0, raw, nullptr), "rank 0: sendcounts is null");
+  for (void* const none : {static_cast<void*>(nullptr), LACONIC_IN_PLACE})  // in place is the root's alone
+    if (n > 1) expect_refused(laconic_scatter(s, me == 0 ? r : none, 9, f32, 0, raw, nullptr), "rank 1: recv is null");
   expect_refused(laconic_alltoallv(s, nullptr, nullptr, r, c, nullptr, f32, raw, nullptr), "sendcounts is null");
   expect_refused(laconic_alltoallv(s, c, nullptr, r, nullptr, nullptr, f32, raw, nullptr), "recvcounts is null");
   expect_works();
