@@ -76,7 +76,8 @@ typedef enum laconic_mode LACONIC_ENUM_BASE {
   LACONIC_MODE_DEFAULT = 0, /* not set; LACONIC_MODE, else automatic */
   LACONIC_MODE_AUTOMATIC = 1,
   LACONIC_MODE_COMPRESSED = 2, /* always compressed */
-  LACONIC_MODE_PLAIN = 3       /* the plain library's own collective wherever it has one */
+  LACONIC_MODE_PLAIN = 3       /* the plain library's own collective wherever it has one; its minima and maxima may
+                                  lose a NaN, and not tell -0 from +0 */
 } laconic_mode;
 
 /* What encodes. The same on every rank. Only slice adds compressed arrays, so only it goes on the grid. */
