@@ -221,6 +221,24 @@ TEST(Agreement, AllgatherCounts) {
   EXPECT_EQ(gathered(2, {11, 19, 30}), "allgather: rank 0 passed count 10, rank 2 has counts[0] = 11");
 }
 
+// What parts come to has another name than a part's count, which is what the caller passed.
+TEST(Agreement, ReduceScatterTotals) {
+  std::atomic<int> named = 0;
+  run_ranks(3, [&](Transport& t) {
+    Communicator comm(t);
+    const std::size_t part = t.rank() == 1 ? 179 : 180;
+    std::vector<float> send(3 * part), recv(part);
+    try {
+      reduce_scatter_block(view(std::as_const(send)), view(recv), Op::sum, comm, {});
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Code::mismatch);
+      const std::string said = e.what();
+      named += said.find("rank 1 passed a total count of 537, rank 0 passed 540;") != std::string::npos ? 1 : 0;
+    }
+  });
+  EXPECT_EQ(named, 3);
+}
+
 TEST(Agreement, ReduceScatterCounts) {
   std::atomic<int> named = 0;
   run_ranks(3, [&](Transport& t) {
