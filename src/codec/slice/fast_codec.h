@@ -1,4 +1,4 @@
-// Encoding and decoding chunks on 32-bit integers, written once over a vector policy V (policy.h says what V offers).
+// Encoding and decoding chunks on 32-bit integers, written once over a vector policy V (such as portable_policy.h has).
 // Included by each SIMD target inside its own anonymous namespace and target region. Elements that are stored as they
 // are, but for those of one fill value, are in fast_exact.h, sums in fast_sums.h, 64-bit integers in fast_wide.h. What
 // none of these knows is handed to the reference, which defines the bytes.
