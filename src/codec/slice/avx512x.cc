@@ -9,7 +9,6 @@
 #include <immintrin.h>
 
 #include <cstring>
-#include <optional>
 #include <type_traits>
 
 #include "codec/slice/flush_subnormals.h"

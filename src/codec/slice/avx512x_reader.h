@@ -131,6 +131,7 @@ struct Avx512xReader : Avx512Base {
   struct Groups {
     alignas(32) std::uint8_t dense_bytes[2][chunk_blocks];
     alignas(32) std::uint8_t mask_bits[2][chunk_blocks];
+    Groups() = default;
     /// Blocks of more than sixteen planes are of no meaning.
     explicit Groups(const Sections& c) {
       const __m256i eight = _mm256_set1_epi8(8);

@@ -200,17 +200,17 @@ struct Stages {
     const int more = 32 - static_cast<int>(_lzcnt_u32(static_cast<unsigned>(n - (HasLocal ? 0 : 1))));
     const Needs needs(c, n, more);
     In in[N != 0 ? N : most_terms];
-    std::optional<Plane::Groups> groups[N != 0 ? N : most_terms];
+    Plane::Groups groups[N != 0 ? N : most_terms];
     for (int i = 0; i < n; ++i) {
       in[i] = c[i].in;
-      groups[i].emplace(c[i]);
+      groups[i] = Plane::Groups(c[i]);
       c[i].following.begin();
     }
     for (int b = 0; b < chunk_blocks; ++b) {
       for (int i = 0; i < n; ++i) c[i].following.fetch(b);
-      const auto bytes = [&](int i) { return bytes_of(in[i], groups[i]->at(0, b)); };
+      const auto bytes = [&](int i) { return bytes_of(in[i], groups[i].at(0, b)); };
       const auto halves = [&](int i) {
-        return Plane::read_halves(in[i], groups[i]->at(0, b), groups[i]->at(1, b), reversal);
+        return Plane::read_halves(in[i], groups[i].at(0, b), groups[i].at(1, b), reversal);
       };
       const Words words = local_words<P, HasLocal>(local, b);
       constexpr int first = HasLocal ? 0 : 1;
