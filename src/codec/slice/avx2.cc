@@ -269,13 +269,19 @@ struct Avx2 : Avx2Base {
 #pragma GCC unroll 8
       for (int k = 0; k < 8; ++k) {
         __m256i v = r.v[k];
-        if constexpr (P == Predictor::second) {
-          v = _mm256_add_epi32(prefix(v), slope);
-          slope = top(v);
+        if constexpr (P == Predictor::none) {
+          sink.put(k, _mm256_add_epi32(v, last));
+          continue;
         }
-        v = P == Predictor::none ? _mm256_add_epi32(v, last) : _mm256_add_epi32(prefix(v), last);
-        if constexpr (P != Predictor::none) last = top(v);
-        sink.put(k, v);
+        // Only the additions to last and slope wait for the eight values before.
+        v = prefix(v);
+        if constexpr (P == Predictor::second) {
+          const __m256i end = top(v);
+          v = prefix(_mm256_add_epi32(v, slope));
+          slope = _mm256_add_epi32(slope, end);
+        }
+        sink.put(k, _mm256_add_epi32(v, last));
+        last = _mm256_add_epi32(last, top(v));
       }
     }
 
@@ -296,7 +302,6 @@ struct Avx2 : Avx2Base {
             _mm256_add_epi16(_mm256_maddubs_epi16(load256(table[0]), _mm256_set1_epi32(four[at])),
                              _mm256_maddubs_epi16(load256(table[1]), _mm256_set1_epi32(four[at + 4])));
         const __m256i a = _mm256_madd_epi16(pairs, ones);
-        // Only the additions to last and slope wait for the eight values before.
         if constexpr (P == Predictor::first) {
           sink.put(k, _mm256_add_epi32(a, last));
           last = _mm256_add_epi32(last, top(a));
@@ -316,6 +321,10 @@ struct Avx2 : Avx2Base {
   struct ToIntegers {
     std::int32_t* q;
     void put(int k, __m256i v) const { store256(q + 8 * k, v); }
+  };
+  struct Added {
+    std::int32_t* q;
+    void put(int k, __m256i v) const { store256(q + 8 * k, _mm256_add_epi32(load256(q + 8 * k), v)); }
   };
   /// Straight to f32 elements, without a detour over integers in memory.
   template <bool Stream>

@@ -228,14 +228,21 @@ struct PlaneSums {
         for (int j = 0; j < 4; ++j) x[i].chunk->following.fetch(b + j);
       const auto w = load<std::uint32_t>(needs.planes + b);
       const auto none_above = [w](std::uint32_t most) { return ((w + (127 - most) * 0x01010101U) & 0x80808080U) == 0; };
+      if (none_above(4))
+        for (int r = w == 0 ? 0 : 4; r < 8; ++r) store(s.nonzero[r] + b, std::uint32_t{0});
       if (w == 0) {
-        for (int r = 0; r < 8; ++r) store(s.nonzero[r] + b, std::uint32_t{0});
         for (int i = 0; i < n; ++i)
           for (int j = 0; j < 4; ++j) x[i].pass(b + j);
+      } else if (none_above(4)) {
+        four_blocks<4>(local, x, n, b, s);
       } else if (none_above(8)) {
         four_blocks<8>(local, x, n, b, s);
+      } else if (none_above(12)) {
+        four_blocks<12>(local, x, n, b, s);
       } else if (none_above(16)) {
         four_blocks<16>(local, x, n, b, s);
+      } else if (none_above(24)) {
+        four_blocks<24>(local, x, n, b, s);
       } else {
         four_blocks<32>(local, x, n, b, s);
       }

@@ -47,9 +47,7 @@ struct FastSums : FastCodec<V> {
   /// What the reference decides from the integers, and this file cannot see in residuals: a constant sum on `none`, and
   /// integers that are better sent raw.
   static bool unclear(const Params& p, const std::uint8_t* codes, std::size_t coded, Predictor predictor, int count) {
-    bool one_code = true;
-    for (int b = 1; b < chunk_blocks; ++b) one_code = one_code && codes[b] == codes[0];
-    if (predictor == Predictor::none && one_code) return true;
+    if (predictor == Predictor::none && V::equal_codes(codes, codes[0]) == ~std::uint32_t{0}) return true;
     return p.shape.exact_only && coded + 300 >= static_cast<std::size_t>(count * p.shape.element_bytes);
   }
 
