@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <stdexcept>
@@ -11,6 +13,11 @@ namespace laconic {
 namespace {
 
 std::uintptr_t here() { return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)); }
+
+/// Less than the library needs, where a thread may have so little: on aarch64 128 KiB is the least.
+std::size_t small_stack() {
+  return std::max(std::size_t{64} << 10, static_cast<std::size_t>(sysconf(_SC_THREAD_STACK_MIN)));
+}
 
 /// Runs on a thread with so much stack.
 void on_thread(std::size_t stack, const std::function<void()>& run) {
@@ -44,7 +51,7 @@ TEST(Room, IsThisThreadsStackWhereThereIsEnough) {
 }
 
 TEST(Room, IsElsewhereOnASmallStack) {
-  on_thread(std::size_t{64} << 10, [] {
+  on_thread(small_stack(), [] {
     EXPECT_FALSE(has_room());
     const pthread_t self = pthread_self();
     int used = 0;
@@ -59,7 +66,7 @@ TEST(Room, IsElsewhereOnASmallStack) {
 }
 
 TEST(Room, LetsExceptionsThrough) {
-  on_thread(std::size_t{64} << 10, [] {
+  on_thread(small_stack(), [] {
     EXPECT_THROW(with_room([] { throw std::runtime_error("no"); }), std::runtime_error);
     EXPECT_THROW(with_room([] { throw 3; }), int);  // NOLINT(hicpp-exception-baseclass): a program's may be anything
     bool caught_outside = false;
@@ -74,10 +81,10 @@ TEST(Room, LetsExceptionsThrough) {
 }
 
 TEST(Room, IsGivenToEachOfSeveralThreads) {
-  on_thread(std::size_t{64} << 10, [] {
+  on_thread(small_stack(), [] {
     with_room([] {
       std::uintptr_t first = here(), second = 0;
-      on_thread(std::size_t{64} << 10, [&] { with_room([&] { second = here(); }); });
+      on_thread(small_stack(), [&] { with_room([&] { second = here(); }); });
       EXPECT_GE(first > second ? first - second : second - first, std::size_t{1} << 20);
     });
   });
@@ -86,7 +93,7 @@ TEST(Room, IsGivenToEachOfSeveralThreads) {
 TEST(Room, LetsTheThreadBeCancelled) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  ASSERT_EQ(pthread_attr_setstacksize(&attributes, std::size_t{64} << 10), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, small_stack()), 0);
   pthread_t thread{};
   const auto forever = [](void*) -> void* {
     with_room([] {

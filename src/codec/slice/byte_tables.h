@@ -30,4 +30,12 @@ constexpr ByteShuffles make_byte_shuffles(bool compress) {
 inline constexpr ByteShuffles compress_shuffles = make_byte_shuffles(true);
 inline constexpr ByteShuffles expand_shuffles = make_byte_shuffles(false);
 
+/// Ones in a byte.
+constexpr std::array<std::uint8_t, 256> make_bit_counts() {
+  std::array<std::uint8_t, 256> n{};
+  for (unsigned mask = 1; mask < 256; ++mask) n[mask] = static_cast<std::uint8_t>((mask & 1) + n[mask / 2]);
+  return n;
+}
+inline constexpr std::array<std::uint8_t, 256> bit_counts = make_bit_counts();
+
 }  // namespace laconic::slice

@@ -83,10 +83,12 @@ void quantise_each(const Params& p, const void* x, F f) {
   }
 }
 
+constexpr hn::FixedTag<std::uint8_t, 16> d8;
 constexpr hn::FixedTag<float, 4> f32x4;
 constexpr hn::FixedTag<double, 2> f64x2;
 constexpr hn::FixedTag<float, 2> f32x2;
 constexpr hn::FixedTag<std::int32_t, 4> i32x4;
+constexpr hn::FixedTag<std::uint32_t, 4> u32x4;
 constexpr hn::FixedTag<std::int32_t, 2> i32x2;
 
 #if HWY_NATIVE_FMA
@@ -283,36 +285,54 @@ struct PortableBase {
 
   /// Bit b: block b has this code.
   static std::uint32_t equal_codes(const std::uint8_t* codes, std::uint8_t code) {
-    std::uint32_t same = 0;
-    for (unsigned b = 0; b < chunk_blocks; ++b) same |= (codes[b] == code ? 1U : 0U) << b;
-    return same;
+    std::uint8_t same[4];
+    for (int h = 0; h < 2; ++h)
+      hn::StoreMaskBits(d8, hn::Eq(hn::LoadU(d8, codes + 16 * h), hn::Set(d8, code)), same + 2 * h);
+    return slice::load<std::uint32_t>(same);
   }
 
   static bool split_codes(const std::uint8_t* codes, std::uint8_t* dense, std::uint8_t* sparse, std::size_t& dense_sum,
                           std::size_t& sparse_sum, int& extended) {
     dense_sum = sparse_sum = 0;
     extended = 0;
-    for (int b = 0; b < chunk_blocks; ++b) {
-      const bool special = (codes[b] & 31) == 31;
-      const int w = special ? 0 : codes[b] & 31;
-      const int s = special ? 0 : sparse_of(codes[b]);
-      if (s > w) return false;
-      dense[b] = static_cast<std::uint8_t>(w - s);
-      sparse[b] = static_cast<std::uint8_t>(s);
-      dense_sum += dense[b];
-      sparse_sum += sparse[b];
-      extended |= special ? 1 : 0;
+    for (int b = 0; b < chunk_blocks; b += 16) {
+      const auto c = hn::LoadU(d8, codes + b);
+      const auto w = hn::And(c, hn::Set(d8, std::uint8_t{31}));
+      const auto top = hn::ShiftRight<5>(c);
+      const auto special = hn::Eq(w, hn::Set(d8, std::uint8_t{31}));
+      const auto s = hn::IfThenElse(hn::Eq(top, hn::Set(d8, std::uint8_t{7})), w, top);
+      if (!hn::AllFalse(d8, hn::AndNot(special, hn::Gt(s, w)))) return false;
+      const auto of_planes = hn::IfThenZeroElse(special, hn::Sub(w, s));
+      const auto of_sparse = hn::IfThenZeroElse(special, s);
+      hn::StoreU(of_planes, d8, dense + b);
+      hn::StoreU(of_sparse, d8, sparse + b);
+      dense_sum += byte_sum(of_planes);
+      sparse_sum += byte_sum(of_sparse);
+      extended |= hn::AllFalse(d8, special) ? 0 : 1;
     }
     return true;
+  }
+  static std::size_t byte_sum(hn::Vec<hn::FixedTag<std::uint8_t, 16>> v) {
+    constexpr hn::FixedTag<std::uint64_t, 2> d;
+    return static_cast<std::size_t>(hn::GetLane(hn::SumOfLanes(d, hn::SumsOf8(v))));
   }
 
   static bool look_up_codes(const std::uint8_t* at, std::uint32_t planes, std::uint32_t dictionary,
                             std::uint8_t* codes) {
-    for (unsigned b = 0; b < chunk_blocks; ++b) {
-      std::uint32_t k = 0;
-      for (std::uint32_t j = 0; j < planes; ++j) k |= (slice::load<std::uint32_t>(at + 4 * j) >> b & 1) << j;
-      if (k >= dictionary) return false;
-      codes[b] = at[4 * planes + k];
+    alignas(16) constexpr std::uint8_t byte_of[16] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
+    alignas(16) constexpr std::uint8_t bit_of[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    const auto bits = hn::Load(d8, bit_of);
+    const auto code_of = hn::LoadU(d8, at + 4 * planes);
+    for (unsigned b = 0; b < chunk_blocks; b += 16) {
+      const auto bytes = hn::Add(hn::Load(d8, byte_of), hn::Set(d8, static_cast<std::uint8_t>(b / 8)));
+      auto index = hn::Zero(d8);
+      for (std::uint32_t j = 0; j < planes; ++j) {
+        const auto plane = hn::BitCast(d8, hn::Set(u32x4, slice::load<std::uint32_t>(at + 4 * j)));
+        const auto set = hn::TestBit(hn::TableLookupBytes(plane, bytes), bits);
+        index = hn::Or(index, hn::IfThenElseZero(set, hn::Set(d8, static_cast<std::uint8_t>(1U << j))));
+      }
+      if (!hn::AllTrue(d8, hn::Lt(index, hn::Set(d8, static_cast<std::uint8_t>(dictionary))))) return false;
+      hn::StoreU(hn::TableLookupBytes(code_of, index), d8, codes + b);
     }
     return true;
   }
