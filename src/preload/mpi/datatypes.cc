@@ -56,10 +56,11 @@ void add_unsigned(MPI_Datatype type) {
   add(type, DType::u32);
   add(type, DType::u64);
 }
-/// For MPI_MINLOC and its like, otherwise two numbers, of whatever width they have here.
-void add_pair(MPI_Datatype type, DType narrow, DType wide) {
-  add(type, narrow, 2, false);
-  add(type, wide, 2, false);
+/// For MPI_MINLOC and its like, otherwise two numbers, of whatever width they have here. The second is an index, also
+/// where it is a real one: its bits move, as those of integers do.
+void add_pair(MPI_Datatype type) {
+  add(type, DType::i32, 2, false);
+  add(type, DType::i64, 2, false);
 }
 
 void add_named() {
@@ -73,8 +74,7 @@ void add_named() {
     add_signed(t);
   for (const MPI_Datatype t : {MPI_UNSIGNED, MPI_UNSIGNED_LONG, MPI_UNSIGNED_LONG_LONG, MPI_UINT32_T, MPI_UINT64_T})
     add_unsigned(t);
-  for (const MPI_Datatype t : {MPI_2INT, MPI_2INTEGER}) add_pair(t, DType::i32, DType::i64);
-  for (const MPI_Datatype t : {MPI_2REAL, MPI_2DOUBLE_PRECISION}) add_pair(t, DType::f32, DType::f64);
+  for (const MPI_Datatype t : {MPI_2INT, MPI_2INTEGER, MPI_2REAL, MPI_2DOUBLE_PRECISION}) add_pair(t);
 #ifdef MPIX_C_FLOAT16
   add(MPIX_C_FLOAT16, DType::f16);
 #endif
