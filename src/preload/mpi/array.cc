@@ -4,12 +4,15 @@
 
 #include "core/error.h"
 #include "preload/mpi/datatypes.h"
+#include "preload/mpi/device_memory.h"
 
 namespace laconic::preload {
 namespace {
 
 void require(int code) {
-  if (code != MPI_SUCCESS) throw Error(Code::transport, "MPI could not copy the elements of a derived datatype");
+  if (code != MPI_SUCCESS)
+    throw Error(Code::transport,
+                "MPI could not copy the elements of a derived datatype, or of an array in a GPU's memory");
 }
 
 }  // namespace
@@ -29,7 +32,7 @@ PlainArray::PlainArray(const Side& side, DType dtype, int size) : side_(side), d
     total_ += counts_.back();
     elements += n;
   }
-  if (packed || total_ == 0) {
+  if (total_ == 0 || (packed && !is_device_memory(reinterpret_cast<std::uintptr_t>(side.buffer)))) {
     data_ = const_cast<void*>(side.buffer);  // what is only sent is only read
   } else {
     make_copy();

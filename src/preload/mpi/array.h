@@ -1,4 +1,4 @@
-// One side of a call as a plain array: the program's own memory where that is one, a copy elsewhere.
+// One side of a call as a plain array in the host's memory: the program's own where that is one, a copy elsewhere.
 #pragma once
 
 #include <cstddef>

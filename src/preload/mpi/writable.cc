@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "preload/mpi/datatypes.h"
+#include "preload/mpi/device_memory.h"
 
 namespace laconic::preload {
 namespace {
@@ -74,6 +75,7 @@ bool is_writable(const Side& side) {
   const TypeInfo& type = info_of(side.type);
   if (side.counts[0] == 0 || type.bytes == 0) return true;
   const Reach reach = reach_of(side);
+  if (is_device_memory(reach.first)) return true;  // of which the kernel knows nothing
   int known = 0;
   // A kernel before Linux 5.14, or one that is forbidden to, cannot tell: then its list of mappings must do.
   if (!type.dense || !populates(reinterpret_cast<std::uintptr_t>(&known), sizeof known)) return is_covered(reach);
