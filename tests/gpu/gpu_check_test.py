@@ -12,6 +12,7 @@ import sys
 import tarfile
 import tempfile
 import unittest
+import unittest.mock
 
 TOOL = sys.argv.pop(1)
 
@@ -25,6 +26,13 @@ esac"""
 NCCL_BENCH = """echo NCCL version 2.28.9+cuda13.0
 [ "$RANK" = 1 ] || echo "{\\"collective\\": \\"allreduce\\", \\"violations\\": 0, \\"hosts\\": \\"$NCCL_HOSTID of $WORLD_SIZE\\"}"
 [ -z "$LACONIC_REPORT" ] || [ "$RANK" = 1 ] || echo '{"total": {"calls": 8, "plain_calls": 0, "verified_elements": 9}}' >"$LACONIC_REPORT.nccl"
+"""
+# Notes how it is called; a program on four hosts fails when it has said something.
+CLUSTER = """echo "$MPIEXEC $*" >>"$(dirname "$0")/calls"
+[ "$1" = gpu ] || exit 0
+[ "$2" != mpich ] || shift
+echo "{\\"ranks\\": $2, \\"violations\\": 0}"
+[ "$2" = 2 ] || { echo lost >&2; exit 3; }
 """
 
 
@@ -93,6 +101,42 @@ class GpuCheck(unittest.TestCase):
             put(folder, "bin/gpu_codec_bench", """echo "{\\"field\\": \\"$3\\"}"\ncase $3 in bad) echo why >&2; exit 2;; endless) sleep 100;; esac""")
             rows = tool.benchmark(folder, 1, "1e-3", ["endless", "bad", "good"])
         self.assertEqual([row.get("error") for row in rows], [None, "exit status 124", None, "why", None])
+
+    def on_cluster(self, stage, *programs):
+        """What the stage finds, how many rows it has kept each time, and how the cluster was called."""
+        tool = load()
+        kept = []
+        with tempfile.TemporaryDirectory() as folder:
+            for name in programs:
+                put(folder, name, "")
+            put(folder, "cluster", CLUSTER)
+            tool.CLUSTER = os.path.join(folder, "cluster")
+            with unittest.mock.patch("os.geteuid", return_value=0), unittest.mock.patch("shutil.which", return_value="ip"):
+                found = tool.cluster(folder, stage, "1e-3", ["a.f32", "b.f32"], lambda so_far: kept.append(len(so_far["rows"])))
+            if not os.path.exists(os.path.join(folder, "calls")):
+                return found, kept, []
+            with open(os.path.join(folder, "calls"), encoding="utf-8") as f:
+                return found, kept, f.read().replace(folder, "FOLDER").splitlines()
+
+    def test_a_stage_on_the_cluster_has_every_field_on_each_number_of_hosts(self):
+        sizes = "1e-3rel 7 a.f32 16,256 b.f32 16,256"
+        for stage, rate, program, measured in (
+            ("cluster-25gbit", "25gbit", "bin/nccl_bench", r" gpu {} FOLDER/bin/nccl_bench \S+/id{} " + sizes + " a.f32 0.0625,1,1024"),
+            ("staged-10gbit", "10gbit", "bin/staged_bench_mpich", "FOLDER/bin/mpiexec.hydra gpu mpich {} FOLDER/bin/staged_bench_mpich " + sizes),
+        ):
+            found, kept, calls = self.on_cluster(stage, program, "bin/mpiexec.hydra")
+            good = [{"rate": rate, "ranks": hosts, "violations": 0} for hosts in (2, 4)]
+            self.assertEqual(found["rows"], [*good, {"rate": rate, "ranks": 4, "error": "lost"}])
+            self.assertEqual(kept, [1, 3])
+            for hosts in (2, 4):
+                self.assertEqual(calls.pop(0), f" up {hosts} {rate} 65000")
+                self.assertRegex(calls.pop(0), f"^{measured.replace('{}', str(hosts))}$")
+                self.assertEqual(calls.pop(0), " down")
+
+    def test_what_was_not_built_is_skipped(self):
+        for stage, library in (("cluster-10gbit", "NCCL"), ("staged-10gbit", "MPI")):
+            found, _, calls = self.on_cluster(stage, "bin/staged_bench_mpich")
+            self.assertEqual((found, calls), ({"skipped": f"built without {library}"}, []))
 
     def packed(self, stages=("tests", "loopback", "codec"), **programs):
         """Exit status and JSON of a run of these programs, packed by the tool itself, where the driver is there and nothing to build with."""
