@@ -158,7 +158,7 @@ inline void measure(const World& w, const Case& c, const std::string& field, con
   if (w.rank != 0) return;
   std::printf(
       "{\"collective\": \"%s\", \"field\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"bound\": \"%s\", \"%s_ms\": %.4f, "
-      "\"laconic_ms\": %.4f, \"faster\": %.3f, \"ratio\": %.3f, \"faster_over_ratio\": %.3f, \"plainly\": %s, "
+      "\"laconic_ms\": %.4f, \"faster\": %.4g, \"ratio\": %.3f, \"faster_over_ratio\": %.4g, \"plainly\": %s, "
       "\"violations\": %zu}\n",
       c.collective, field.c_str(), w.ranks, a.count * sizeof(float), bound, w.library, plain * 1e3, ours * 1e3,
       plain / ours, ratio, plain / ours / ratio, last.plain_calls != 0 ? "true" : "false",

@@ -42,6 +42,8 @@ class Memory {
   virtual Room array_room(std::size_t bytes) = 0;
   /// For messages: plain code and transports read and write it.
   virtual Room message_room(std::size_t bytes) = 0;
+  /// The same for copies of whole arrays: copy() is fast from and to all of it.
+  virtual Room copy_room(std::size_t bytes) { return message_room(bytes); }
 
   /// As memmove. Either end lies there, or in the host's memory.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;

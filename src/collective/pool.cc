@@ -28,8 +28,8 @@ void keep_for_ever(std::unique_ptr<Message> message) noexcept {
 
 struct BufferPool::Shelf {
   using Free = std::vector<std::unique_ptr<Message>>;  ///< last in, first out: its pages and cache lines are warm
-  std::array<Free, 2> free;                            ///< by content
-  std::array<std::size_t, 2> longest{};                ///< that there has been
+  std::array<Free, 3> free;                            ///< by content
+  std::array<std::size_t, 3> longest{};                ///< that there has been
   std::size_t in_use = 0;
   std::size_t peak = 0;
   bool abandoned = false;
@@ -60,12 +60,27 @@ struct BufferPool::Shelf {
   }
 };
 
+namespace {
+
+Room room_for(Memory& memory, Content content, std::size_t bytes) {
+  switch (content) {
+    case Content::elements:
+      return memory.array_room(bytes);
+    case Content::copies:
+      return memory.copy_room(bytes);
+    default:
+      return memory.message_room(bytes);
+  }
+}
+
+}  // namespace
+
 BufferPool::BufferPool(Memory& memory, bool elements_there)
     : memory_(memory), elements_there_(elements_there), shelf_(std::make_shared<Shelf>()) {}
 BufferPool::~BufferPool() = default;
 
 MessagePtr BufferPool::take(std::size_t capacity, Content wish) {
-  const Content content = elements_there_ ? wish : Content::data;
+  const Content content = wish == Content::elements && !elements_there_ ? Content::data : wish;
   auto& free = shelf_->of(content);
   const auto fits = std::find_if(free.rbegin(), free.rend(), [&](const auto& m) { return m->capacity() >= capacity; });
   std::unique_ptr<Message> message;
@@ -74,8 +89,7 @@ MessagePtr BufferPool::take(std::size_t capacity, Content wish) {
     free.erase(std::next(fits).base());
   } else {
     const std::size_t length = shelf_->length_for(content, capacity);
-    Room room = content == Content::elements ? memory_.array_room(length) : memory_.message_room(length);
-    message = std::make_unique<Message>(std::move(room), length, content);
+    message = std::make_unique<Message>(room_for(memory_, content, length), length, content);
   }
   return {message.release(), [shelf = shelf_](Message* m) { shelf->give_back(std::unique_ptr<Message>(m)); }};
 }

@@ -12,8 +12,8 @@
 namespace laconic {
 
 /// What a message is for. Elements may lie where arrays do, where plain code cannot reach them; data of collectives and
-/// what is said of failures cannot.
-enum class Content : std::uint8_t { data, elements };
+/// what is said of failures cannot. Copies of arrays, which no message carries, have room of their own kind.
+enum class Content : std::uint8_t { data, elements, copies };
 
 /// One message: `size` of its `capacity` bytes are filled.
 class Message {
@@ -51,7 +51,7 @@ class BufferPool {
   BufferPool& operator=(const BufferPool&) = delete;
 
   /// An empty message with room for at least `capacity` bytes; comes back to the pool when the last owner lets go of
-  /// it. Its room is for data where that for elements is no other.
+  /// it. Where room for elements is no other, it is for data.
   MessagePtr take(std::size_t capacity, Content wish = Content::data);
 
   /// Says that a message's size is final, for the account below.

@@ -29,8 +29,8 @@ constexpr Memory::SegmentBytes segment_bytes_on_device{std::size_t{1} << 20, std
 // A message is seldom longer than its elements were; a sum of absurd values may be, and gets room that is not pinned.
 constexpr std::size_t pinned_of_a_message = segment_bytes_on_device.most + (std::size_t{128} << 10);
 
-struct MessageMemory {
-  MessageMemory(std::size_t wanted, std::size_t pinned) : bytes(wanted) {
+struct HostRoom {
+  HostRoom(std::size_t wanted, std::size_t pinned) : bytes(wanted) {
     data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED) throw std::bad_alloc();
     const BesideCaptures beside;
@@ -38,13 +38,13 @@ struct MessageMemory {
     registered = cudaHostRegister(data, pinned, cudaHostRegisterDefault) == cudaSuccess;
     if (!registered) static_cast<void>(cudaGetLastError());
   }
-  ~MessageMemory() {
+  ~HostRoom() {
     const BesideCaptures beside;
     if (registered) cudaHostUnregister(data);
     munmap(data, bytes);
   }
-  MessageMemory(const MessageMemory&) = delete;
-  MessageMemory& operator=(const MessageMemory&) = delete;
+  HostRoom(const HostRoom&) = delete;
+  HostRoom& operator=(const HostRoom&) = delete;
 
   void* data;
   std::size_t bytes;
@@ -54,6 +54,14 @@ struct MessageMemory {
 std::size_t in_pages(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   return std::max<std::size_t>(1, (bytes + page - 1) / page) * page;
+}
+
+/// Pinned as far as `pinned`.
+Room host_room(std::size_t bytes, std::size_t pinned) {
+  const std::size_t whole = in_pages(bytes);
+  auto room = std::make_shared<HostRoom>(whole, std::min(whole, in_pages(pinned)));
+  auto* const data = static_cast<std::uint8_t*>(room->data);
+  return {std::move(room), data};
 }
 
 void refuse_capturing(Stream stream) {
@@ -85,12 +93,9 @@ Room DeviceMemory::array_room(std::size_t bytes) {
           }};
 }
 
-Room DeviceMemory::message_room(std::size_t bytes) {
-  const std::size_t whole = in_pages(bytes);
-  auto memory = std::make_shared<MessageMemory>(whole, std::min(whole, in_pages(pinned_of_a_message)));
-  auto* const data = static_cast<std::uint8_t*>(memory->data);
-  return {std::move(memory), data};
-}
+Room DeviceMemory::message_room(std::size_t bytes) { return host_room(bytes, pinned_of_a_message); }
+
+Room DeviceMemory::copy_room(std::size_t bytes) { return host_room(bytes, bytes); }
 
 void DeviceMemory::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0 || to == from) return;
@@ -185,7 +190,7 @@ PlainCollectives* DeviceMemory::plain(Transport& transport) {
     return library;
   }
   if (staged_ == nullptr || staged_over_ != library) {
-    staged_ = std::make_unique<StagedPlain>(*this, *library);
+    staged_ = std::make_unique<StagedPlain>(*this, *library, transport.rank());
     staged_over_ = library;
   }
   return staged_.get();

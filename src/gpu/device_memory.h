@@ -49,6 +49,7 @@ class DeviceMemory final : public Memory {
   [[nodiscard]] bool holds(const void* p) const override;
   Room array_room(std::size_t bytes) override;
   Room message_room(std::size_t bytes) override;
+  Room copy_room(std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
   void fetch_sample(ConstArray x, void* to) override;
   Range scan(ConstArray x, int threads) override;

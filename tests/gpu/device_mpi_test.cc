@@ -2,8 +2,10 @@
 // own collectives on copies. And over one that says it takes them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
+#include <vector>
 
 #include "collective/allgather.h"
 #include "collective/allreduce.h"
@@ -17,6 +19,7 @@
 #include "gpu/device_rank.h"
 #include "support/fake_cuda.h"
 #include "transport/mpi/mpi.h"
+#include "transport/plain.h"
 
 namespace {
 bool mpi_takes_device_arrays = false;
@@ -122,6 +125,67 @@ TEST(DeviceMpi, Movement) {
     const MutArray x = mine(r, wide(r, 5000));
     return std::pair{x, alltoall(x, x, r.comm(), o)};
   });
+}
+
+/// Calls of MPI's own, on copies.
+struct Staged {
+  explicit Staged(Transport& transport) : rank(transport, true), library(*rank.comm().plain()) {}
+  Rank rank;
+  PlainCollectives& library;
+};
+
+// A copy from or to pageable memory takes several times as long, and to allocate it, page by page, as long again.
+TEST(DeviceMpi, CopiesForThePlainLibraryArePinnedOnce) {
+  const auto transport = make_mpi_transport(MPI_COMM_WORLD);
+  if (transport->size() == 1) return;  // then nothing is MPI's
+  Staged staged(*transport);
+  const MutArray x = mine(staged.rank), y = staged.rank.room(count, DType::f32);
+  const fake::Live before = fake::live();
+  const std::size_t freed = fake::frees();
+  for (const std::size_t n : {count, count, count / 3}) {
+    staged.library.allreduce({x.data, n, x.dtype}, {y.data, n, y.dtype}, Op::sum);
+    staged.library.bcast({y.data, n, y.dtype}, 0);
+    EXPECT_EQ(fake::live().pinned_allocations, before.pinned_allocations + 2) << "an operand's and a result's";
+  }
+  EXPECT_EQ(fake::frees(), freed);
+}
+
+TEST(DeviceMpi, WhatThePlainLibraryDoesNotWriteStays) {
+  const auto transport = make_mpi_transport(MPI_COMM_WORLD);
+  const auto ranks = static_cast<std::size_t>(transport->size());
+  if (ranks == 1) return;
+  Staged staged(*transport);
+  Rank& r = staged.rank;
+  const bool is_first = r.rank() == 0;
+  const MutArray x = mine(r, 100);
+  const std::vector<std::size_t> counts(ranks, 100);
+  std::vector<std::size_t> displs(ranks);
+  for (std::size_t i = 0; i < ranks; ++i) displs[i] = 150 * i;
+  const Parts parts{false, counts, displs};
+  const Bytes untouched = r.contents(r.room(150 * ranks, DType::f32));
+  Bytes gathered = untouched;
+  for (std::size_t i = 0; i < ranks; ++i) {
+    const Bytes part = test::field(DType::f32, "smooth", 100, static_cast<int>(i));
+    std::copy(part.begin(), part.end(), gathered.begin() + static_cast<std::ptrdiff_t>(displs[i] * sizeof(float)));
+  }
+  const auto expect = [&](const char* call, const Bytes& expected, auto&& make) {
+    const MutArray y = r.room(150 * ranks, DType::f32);
+    make(y);
+    EXPECT_TRUE(r.contents(y) == expected) << call;
+  };
+  expect("allgather", gathered, [&](MutArray y) { staged.library.allgather(x, y, parts); });
+  expect("gather", is_first ? gathered : untouched, [&](MutArray y) { staged.library.gather(x, y, parts, 0); });
+  const auto others = [&](const char* call, auto&& make) {  // ranks that get nothing
+    const MutArray y = r.room(100, DType::f32);
+    const Bytes was = r.contents(y);
+    const bool gets = make(y);
+    EXPECT_EQ(r.contents(y) == was, !gets) << call;
+  };
+  others("reduce", [&](MutArray y) { return staged.library.reduce(x, y, Op::sum, 0), is_first; });
+  others("exscan", [&](MutArray y) { return staged.library.scan(x, y, Op::sum, true), !is_first; });
+  const MutArray z = mine(r, 100);
+  staged.library.bcast(z, 0);
+  EXPECT_TRUE(r.contents(z) == test::field(DType::f32, "smooth", 100, 0));
 }
 
 // What it gets is what is there when the stream has come to it. Memory is open, since this MPI reads it after all.
