@@ -22,17 +22,16 @@ const Rule* rule_for(const Situation& call, const Policy& policy, const Config& 
   return rule;
 }
 
-void write_report(const Tally& tally, int ranks, const Config& config, const std::string& library,
-                  const std::string& suffix) {
-  const std::string about = (config.bound ? "bound " + config.bound->to_string() : std::string("no bound")) +
-                            (config.policy.empty() ? "" : ", policy " + config.policy) + library;
+void write_report(const Tally& tally, Heading heading, const Config& config, const std::string& suffix) {
+  heading.policy = (config.bound ? "bound " + config.bound->to_string() : std::string("no bound")) +
+                   (config.policy.empty() ? "" : ", policy " + config.policy);
   if (config.report == "summary") {
-    std::fputs(tally.to_text(ranks, about).c_str(), stderr);
+    std::fputs(tally.to_text(heading).c_str(), stderr);
     return;
   }
   const std::string file = config.report + suffix;
   std::ofstream out(file);
-  out << tally.to_json(ranks, about);
+  out << tally.to_json(heading);
   if (!out.flush()) warn("the report cannot be written to '" + file + "'");
 }
 

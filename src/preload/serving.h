@@ -18,8 +18,7 @@ const Rule* rule_for(const Situation& call, const Policy& policy, const Config& 
                      Tally& tally);
 
 /// Where LACONIC_REPORT wishes it: "summary" on standard error, else JSON in that file with `suffix` after its name.
-/// ranks: as Tally::to_text(). `library`: ", NCCL" or nothing, for what it says of itself.
-void write_report(const Tally& tally, int ranks, const Config& config, const std::string& library,
-                  const std::string& suffix);
+/// The heading's policy is filled in.
+void write_report(const Tally& tally, Heading heading, const Config& config, const std::string& suffix = {});
 
 }  // namespace laconic::preload

@@ -63,6 +63,18 @@ std::string row(const std::string& collective, const std::string& size, const Ta
   return out + "\n";
 }
 
+std::string first_line(const Heading& h) {
+  if (h.ranks != 0) return std::to_string(h.ranks) + " ranks, " + h.policy + "; all ranks together";
+  return (h.process.empty() ? "this process" : "process " + h.process) + ", " + h.policy + ", " + h.library;
+}
+
+/// "left_to_mpi"
+std::string left_to(std::string library) {
+  std::ranges::transform(library, library.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 32) : c; });
+  return "left_to_" + library;
+}
+
 void add_counts(std::map<std::string, std::uint64_t>& to, const Json& from) {
   for (const auto& [reason, calls] : from.items()) to[reason] += calls.get<std::uint64_t>();
 }
@@ -134,13 +146,10 @@ TallyLine Tally::of(Collective collective) const {
   return sum;
 }
 
-std::string Tally::to_text(int ranks, const std::string& policy) const {
+std::string Tally::to_text(const Heading& h) const {
   const TallyLine sum = total();
   const std::lock_guard lock(mutex_);
-  std::string out =
-      "laconic: " +
-      (ranks == 0 ? "this process, " + policy : std::to_string(ranks) + " ranks, " + policy + "; all ranks together") +
-      "\n";
+  std::string out = "laconic: " + first_line(h) + "\n";
   out +=
       "  collective        size >=     calls     plain  original MB      wire MB   ratio   seconds     codec     "
       "saved\n";
@@ -153,7 +162,7 @@ std::string Tally::to_text(int ranks, const std::string& policy) const {
   return out;
 }
 
-std::string Tally::to_json(int ranks, const std::string& policy) const {
+std::string Tally::to_json(const Heading& h) const {
   const TallyLine sum = total();
   const std::lock_guard lock(mutex_);
   Json lines = Json::array();
@@ -166,10 +175,16 @@ std::string Tally::to_json(int ranks, const std::string& policy) const {
   }
   Json all = json_of(sum);
   all["ratio"] = ratio_of(sum);
-  return Json{{"ranks", ranks}, {"policy", policy},       {"total", all},
-              {"lines", lines}, {"left_to_mpi", passed_}, {"fallbacks", fallbacks_}}
-             .dump(1, ' ', false, Json::error_handler_t::replace) +  // names of files need not be UTF-8
-         "\n";
+  Json report;
+  report["ranks"] = h.ranks;
+  if (!h.process.empty()) report["process"] = h.process;
+  if (h.lowest_rank >= 0) report["lowest_rank"] = h.lowest_rank;
+  report.update(Json{{"policy", h.policy},
+                     {"total", all},
+                     {"lines", lines},
+                     {left_to(h.library), passed_},
+                     {"fallbacks", fallbacks_}});
+  return report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";  // names of files need not be UTF-8
 }
 
 }  // namespace laconic::preload

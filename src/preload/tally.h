@@ -14,10 +14,19 @@
 
 namespace laconic::preload {
 
+/// What a report says of itself.
+struct Heading {
+  int ranks = 0;          ///< together; 0: one process alone
+  std::string policy{};   ///< bound and rules
+  std::string library{};  ///< what calls are left to: "MPI", "NCCL"
+  std::string process{};  ///< which one, where it is one of several that report
+  int lowest_rank = -1;   ///< that this one had; -1: none
+};
+
 /// Calls of one collective with arrays of one size class.
 struct TallyLine {
   std::uint64_t calls = 0;
-  std::uint64_t plain_calls = 0;  ///< of those, left to MPI because that is faster
+  std::uint64_t plain_calls = 0;  ///< of those, left to the plain library because that is faster
   std::uint64_t original_bytes = 0;
   std::uint64_t wire_bytes = 0;
   double seconds = 0;
@@ -32,15 +41,15 @@ struct TallyLine {
 class Tally {
  public:
   void add(Collective collective, std::uint64_t bytes, const Report& report, double plain_seconds);
-  /// A call that was large enough, but was left to MPI as it is.
+  /// A call that was large enough, but was left to the plain library as it is.
   void pass(const std::string& reason);
   /// Of other ranks: pack() of theirs.
   void merge(const std::vector<std::uint8_t>& packed);
   [[nodiscard]] std::vector<std::uint8_t> pack() const;
 
-  /// For people; `ranks` (0: this process alone) and `policy` go into the heading.
-  [[nodiscard]] std::string to_text(int ranks, const std::string& policy) const;
-  [[nodiscard]] std::string to_json(int ranks, const std::string& policy) const;
+  /// For people.
+  [[nodiscard]] std::string to_text(const Heading& heading) const;
+  [[nodiscard]] std::string to_json(const Heading& heading) const;
   /// All lines together.
   [[nodiscard]] TallyLine total() const;
   /// Those of one collective.

@@ -17,7 +17,7 @@ import unittest.mock
 TOOL = sys.argv.pop(1)
 
 
-# Stand-ins for what is built. The benchmark over NCCL says what NCCL says, too, and leaves the drop-in library's report.
+# Stand-ins for what is built. The benchmark over NCCL says what NCCL says, too, and leaves the drop-in library's reports.
 GTEST = """case $1 in
 --gtest_list_tests) printf 'Floats/GpuCodec.\\n  Adds/f32  # GetParam() = 1\\n  Adds/f64\\nOther.\\n  Fails\\n' ;;
 *f64) echo '[  SKIPPED ] Floats/GpuCodec.Adds/f64 (0 ms)' ;;
@@ -25,7 +25,7 @@ GTEST = """case $1 in
 esac"""
 NCCL_BENCH = """echo NCCL version 2.28.9+cuda13.0
 [ "$RANK" = 1 ] || echo "{\\"collective\\": \\"allreduce\\", \\"violations\\": 0, \\"hosts\\": \\"$NCCL_HOSTID of $WORLD_SIZE\\"}"
-[ -z "$LACONIC_REPORT" ] || [ "$RANK" = 1 ] || echo '{"total": {"calls": 8, "plain_calls": 0, "verified_elements": 9}}' >"$LACONIC_REPORT.nccl"
+[ -z "$LACONIC_REPORT" ] || echo '{"total": {"calls": 4, "plain_calls": 0, "verified_elements": 9}}' >"$LACONIC_REPORT.nccl.host.$$"
 """
 # Notes how it is called; a program on four hosts fails when it has said something.
 CLUSTER = """echo "$MPIEXEC $*" >>"$(dirname "$0")/calls"
@@ -168,14 +168,14 @@ class GpuCheck(unittest.TestCase):
         codec = {name.split(".", 1)[1]: outcome for name, outcome in result["tests"].items() if name.startswith("gpu_codec_test")}
         self.assertEqual(codec, {"Floats/GpuCodec.Adds/f32": "passed", "Floats/GpuCodec.Adds/f64": "skipped", "Other.Fails": "passed"})
         self.assertEqual([row["hosts"] for row in result["loopback"]["rows"]], ["host0 of 2"] * 2)
-        self.assertEqual(result["loopback"]["dropin"]["calls"], 8)
+        self.assertEqual(result["loopback"]["dropin"], {"processes": 2, "calls": 8, "plain_calls": 0, "verified_elements": 18})
         self.assertEqual(result["geometric_mean_of_copy"], {"f32": {"encode": 0.5}})
         status, result = self.packed(stages=["codec"], **{**programs, "gpu_survey_test": GTEST})
         self.assertEqual((status, "tests" in result, "codec" in result), (0, False, True))
         status, result = self.packed(**{**programs, "gpu_survey_test": GTEST})
         self.assertEqual((status, result["tests"]["gpu_survey_test.Other.Fails"]), (1, "failed"))
         self.assertEqual(result["loopback"], {"skipped": "built without NCCL"})
-        status, result = self.packed(nccl_bench=NCCL_BENCH.replace('"calls": 8', '"calls": 0'), **programs)
+        status, result = self.packed(nccl_bench=NCCL_BENCH.replace('"calls": 4', '"calls": 0'), **programs)
         self.assertEqual(status, 1, "nothing was served by the drop-in library")
         status, result = self.packed(nccl_bench=NCCL_BENCH + "[ $RANK = 0 ] || { echo lost >&2; exit 3; }", **programs)
         self.assertEqual((status, "lost" in result["loopback"]["rows"][-1]["error"]), (1, True))

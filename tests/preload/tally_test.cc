@@ -20,13 +20,15 @@ Report report(std::uint64_t original, std::uint64_t wire) {
   return r;
 }
 
+Heading mpi(int ranks) { return {.ranks = ranks, .policy = "bound 0.001", .library = "MPI"}; }
+
 TEST(Tally, LinesByCollectiveAndSize) {
   Tally tally;
   tally.add(Collective::allreduce, 65536, report(1000, 100), 3);
   tally.add(Collective::allreduce, 131071, report(1000, 100), 3);  // the same class
   tally.add(Collective::bcast, 65536, report(500, 500), 0);
   tally.pass("for a reason");
-  const auto j = nlohmann::json::parse(tally.to_json(4, "bound 0.001"));
+  const auto j = nlohmann::json::parse(tally.to_json(mpi(4)));
   EXPECT_EQ(j["ranks"], 4);
   ASSERT_EQ(j["lines"].size(), 2U);
   EXPECT_EQ(j["lines"][0]["collective"], "allreduce");
@@ -37,13 +39,28 @@ TEST(Tally, LinesByCollectiveAndSize) {
   EXPECT_DOUBLE_EQ(j["lines"][1]["saved_seconds"], 0);  // no model yet
   EXPECT_EQ(j["total"]["original_bytes"], 2500);
   EXPECT_EQ(j["left_to_mpi"]["for a reason"], 1);
-  const std::string text = tally.to_text(4, "bound 0.001");
-  EXPECT_NE(text.find("4 ranks, bound 0.001"), std::string::npos);
+  const std::string text = tally.to_text(mpi(4));
+  EXPECT_TRUE(text.starts_with("laconic: 4 ranks, bound 0.001; all ranks together\n")) << text;
   EXPECT_NE(text.find("64 KiB"), std::string::npos);
+  EXPECT_FALSE(j.contains("process") || j.contains("lowest_rank"));
+}
+
+TEST(Tally, OneOfSeveralProcessesSaysWhich) {
+  Tally tally;
+  tally.pass("for a reason");
+  const Heading heading{.policy = "no bound", .library = "NCCL", .process = "node1.4711", .lowest_rank = 3};
+  const auto j = nlohmann::json::parse(tally.to_json(heading));
+  EXPECT_EQ(j["ranks"], 0);
+  EXPECT_EQ(j["process"], "node1.4711");
+  EXPECT_EQ(j["lowest_rank"], 3);
+  EXPECT_EQ(j["left_to_nccl"]["for a reason"], 1);
+  EXPECT_FALSE(j.contains("left_to_mpi"));
+  EXPECT_TRUE(tally.to_text(heading).starts_with("laconic: process node1.4711, no bound, NCCL\n"));
 }
 
 TEST(Tally, FilesMayBeCalledAnything) {
-  const auto j = nlohmann::json::parse(Tally().to_json(2, "policy caf\xe9.toml"));
+  const auto j =
+      nlohmann::json::parse(Tally().to_json({.ranks = 2, .policy = "policy caf\xe9.toml", .library = "MPI"}));
   EXPECT_EQ(j["policy"], "policy caf\uFFFD.toml");
 }
 
@@ -91,7 +108,7 @@ TEST(Tally, RanksAddUp) {
   EXPECT_EQ(sum.verified, 7U);
   EXPECT_DOUBLE_EQ(sum.worst_error, 0.5);
   EXPECT_DOUBLE_EQ(sum.seconds, 2);
-  const auto j = nlohmann::json::parse(here.to_json(2, ""));
+  const auto j = nlohmann::json::parse(here.to_json(mpi(2)));
   EXPECT_EQ(j["left_to_mpi"]["for a reason"], 1);
   EXPECT_EQ(j["fallbacks"]["why"], 1);
   EXPECT_EQ(Tally{}.total().calls, 0U);

@@ -166,7 +166,7 @@ void Runtime::report() {
     const auto* const first = all.data() + places[r];
     together.merge({first, first + sizes[r]});
   }
-  write_report(together, world_size(), config_, "", "");
+  write_report(together, {.ranks = world_size(), .library = "MPI"}, config_);
 }
 
 bool Runtime::is_served(MPI_Comm comm) const {

@@ -1,5 +1,7 @@
 #include "preload/nccl/runtime.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -36,7 +38,7 @@ std::uint64_t fingerprint(const Config& config, const Policy& policy) {
 
 }  // namespace
 
-NcclRuntime::NcclRuntime(const Config& config) : config_(config), policy_(policy_of(config)) {}
+NcclRuntime::NcclRuntime(const Config& config) : config_(config), policy_(policy_of(config)), pid_(::getpid()) {}
 
 NcclRuntime* NcclRuntime::get() {
   static NcclRuntime* const active =
@@ -72,7 +74,7 @@ std::shared_ptr<gpu::NcclGroup> NcclRuntime::group_of(ncclComm_t comm, cudaStrea
   const int rank = group->comm().rank();
   {
     const std::lock_guard lock(mutex_);
-    first_rank_ = first_rank_ < 0 ? rank : std::min(first_rank_, rank);
+    lowest_rank_ = lowest_rank_ < 0 ? rank : std::min(lowest_rank_, rank);
   }
   if (std::ranges::all_of(all, [&](std::uint64_t f) { return f == all.front(); })) return group;
   if (rank == 0) warn("ranks differ in bound, mode or policy; this communicator is left to NCCL");
@@ -155,8 +157,13 @@ void NcclRuntime::revoke(ncclComm_t comm) {
 }
 
 void NcclRuntime::report() const {
-  if (first_rank_ <= 0)
-    write_report(tally_, 0, config_, ", NCCL", ".nccl");  // beside that of the drop-in library for MPI
+  if (::getpid() != pid_) return;  // a fork of the process, with what that had counted until then
+  if (config_.report == "summary" && lowest_rank_ > 0) return;  // one that was rank 0 has as many calls
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  const std::string process = std::string(host) + "." + std::to_string(pid_);
+  const Heading heading{.library = "NCCL", .process = process, .lowest_rank = lowest_rank_};
+  write_report(tally_, heading, config_, ".nccl." + process);  // beside that of the drop-in library for MPI
 }
 
 }  // namespace laconic::preload

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nccl.h>
+#include <sys/types.h>
 
 #include <map>
 #include <memory>
@@ -38,7 +39,8 @@ class NcclRuntime {
   /// The same before NCCL revokes it. What follows on it is NCCL's.
   void revoke(ncclComm_t comm);
 
-  /// At the end of the program, where this process was rank 0 of a communicator, or there was none.
+  /// At the end of the program. Nothing can be gathered then, and nobody knows who is the one rank 0 of several
+  /// communicators: each process has a file of its own. A summary is for who was a rank 0, or had no communicator.
   void report() const;
 
  private:
@@ -57,7 +59,8 @@ class NcclRuntime {
   gpu::NcclGroups groups_;
   std::mutex mutex_;
   std::map<ncclComm_t, std::string> refused_;  ///< with the reason
-  int first_rank_ = -1;  ///< the lowest that this process has had in a communicator; -1: there was none
+  int lowest_rank_ = -1;                       ///< that this process has had in a communicator; -1: there was none
+  ::pid_t pid_;
 };
 
 }  // namespace laconic::preload
