@@ -267,8 +267,8 @@ int laconic_alltoallv(const void* sendbuf, const size_t* sendcounts, const size_
  * with MPI_THREAD_MULTIPLE, else LACONIC_UNSUPPORTED. */
 typedef struct laconic_request laconic_request;
 /* Both return the call's own code once it is done, and *request is NULL then. Of NULL: done, LACONIC_OK. Every request
- * must be waited for, or tested until it is done, before laconic_comm_free; by the thread that uses the communicator.
- */
+ * must be waited for, or tested until it is done, by the thread that uses the communicator; after laconic_comm_free it
+ * is done, but in no statistics. */
 int laconic_test(laconic_request** request, int* done);
 int laconic_wait(laconic_request** request);
 int laconic_iallreduce(const void* sendbuf, void* recvbuf, size_t count, laconic_dtype dtype, laconic_op op,

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -132,7 +133,8 @@ struct Parts {
   std::span<const std::size_t> displs{};
 };
 
-/// A non-blocking call. Its buffers, and the communicator, must outlive it.
+/// A non-blocking call. Its buffers must outlive it. A communicator that ends before it has ended the call, too, which
+/// then is in no statistics.
 class [[nodiscard]] Request {
  public:
   Request() = default;
@@ -157,7 +159,8 @@ class [[nodiscard]] Request {
   laconic_request* raw_ = nullptr;
 };
 
-/// Owns a communicator.
+/// Owns a communicator. What has no member takes the C call on raw(), and check(): non-blocking calls but these three
+/// (a Request owns what they return), arrays of f16 and bf16, options for one call.
 class Comm {
  public:
   explicit Comm(laconic_comm* raw, const Options& options = {}) : raw_(raw) { set_options(options); }
@@ -207,16 +210,27 @@ class Comm {
   /// send.size() == recv.size() * size().
   template <Element T>
   void reduce_scatter(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, Op op) {
-    const Fit fit(send.size() == recv.size() * static_cast<std::size_t>(size()),
-                  "reduce_scatter: send is not size() recvs");
+    const Fit fit(send.size() == recv.size() * ranks(), "reduce_scatter: send is not size() recvs");
     fit.check(laconic_reduce_scatter_block(fit.data(send), recv.data(), fit.count(recv.size()), dtype_of<T>(),
                                            raw_op(op), raw_.get(), nullptr));
+  }
+
+  /// send.size() is the sum of the counts; recv is this rank's share.
+  template <Element T>
+  void reduce_scatter(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv,
+                      std::span<const std::size_t> counts, Op op) {
+    const Parts parts{.counts = counts};
+    const Fit fit(lie_within(parts, send.size()) && counts[static_cast<std::size_t>(rank())] == recv.size() &&
+                      std::reduce(counts.begin(), counts.end()) == send.size(),
+                  "reduce_scatter: counts do not add up to send, or recv is not this rank's share");
+    fit.check(laconic_reduce_scatter(send.data(), recv.data(), fit.counts(parts), dtype_of<T>(), raw_op(op), raw_.get(),
+                                     nullptr));
   }
 
   /// recv.size() == send.size() * size().
   template <Element T>
   void allgather(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv) {
-    const Fit fit(recv.size() == send.size() * static_cast<std::size_t>(size()), "allgather: recv is not size() sends");
+    const Fit fit(recv.size() == send.size() * ranks(), "allgather: recv is not size() sends");
     fit.check(
         laconic_allgather(fit.data(send), fit.count(send.size()), recv.data(), dtype_of<T>(), raw_.get(), nullptr));
   }
@@ -229,8 +243,7 @@ class Comm {
   /// On the root, send.size() == recv.size() * size(); elsewhere send is not looked at.
   template <Element T>
   void scatter(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, int root) {
-    const Fit fit(rank() != root || send.size() == recv.size() * static_cast<std::size_t>(size()),
-                  "scatter: send is not size() recvs");
+    const Fit fit(rank() != root || send.size() == recv.size() * ranks(), "scatter: send is not size() recvs");
     fit.check(
         laconic_scatter(fit.data(send), recv.data(), fit.count(recv.size()), dtype_of<T>(), root, raw_.get(), nullptr));
   }
@@ -238,8 +251,7 @@ class Comm {
   /// On the root, recv.size() == send.size() * size(); elsewhere recv is not looked at.
   template <Element T>
   void gather(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, int root) {
-    const Fit fit(rank() != root || recv.size() == send.size() * static_cast<std::size_t>(size()),
-                  "gather: recv is not size() sends");
+    const Fit fit(rank() != root || recv.size() == send.size() * ranks(), "gather: recv is not size() sends");
     fit.check(
         laconic_gather(fit.data(send), fit.count(send.size()), recv.data(), dtype_of<T>(), root, raw_.get(), nullptr));
   }
@@ -282,7 +294,7 @@ class Comm {
   /// Both are size() blocks of the same size.
   template <Element T>
   void alltoall(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv) {
-    const auto n = static_cast<std::size_t>(size());
+    const std::size_t n = ranks();
     const Fit fit(recv.size() == send.size() && send.size() % n == 0,
                   "alltoall: send and recv are not size() blocks each");
     fit.check(
@@ -308,8 +320,7 @@ class Comm {
   }
   template <Element T>
   Request iallgather(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv) {
-    const Fit fit(recv.size() == send.size() * static_cast<std::size_t>(size()),
-                  "iallgather: recv is not size() sends");
+    const Fit fit(recv.size() == send.size() * ranks(), "iallgather: recv is not size() sends");
     laconic_request* r = nullptr;
     check(laconic_iallgather(fit.data(send), fit.count(send.size()), recv.data(), dtype_of<T>(), raw_.get(), nullptr,
                              &r));
@@ -386,8 +397,12 @@ class Comm {
     const char* otherwise_;
   };
 
+  [[nodiscard]] std::size_t ranks() const {
+    if (raw_ == nullptr) throw Error(LACONIC_INVALID_ARGUMENT, "comm is null");  // moved from
+    return static_cast<std::size_t>(size());
+  }
   [[nodiscard]] bool lie_within(const Parts& parts, std::size_t elements) const {
-    const auto n = static_cast<std::size_t>(size());
+    const std::size_t n = ranks();
     if (parts.counts.size() != n || (!parts.displs.empty() && parts.displs.size() != n)) return false;
     std::size_t packed = 0;
     for (std::size_t r = 0; r < n; ++r) {

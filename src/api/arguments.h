@@ -127,7 +127,7 @@ int later(laconic_comm* comm, const laconic_options* options, laconic_request** 
       chosen.refuse_with({Code::unsupported, "non-blocking calls: none on arrays in the memory of a GPU"});
     }
     auto made = std::make_unique<laconic_request>();
-    made->comm = comm;
+    made->comm = comm->self;
     made->result = comm->background->submit([call, chosen = std::move(chosen)](Communicator& on) {
       return make(call, on, chosen.of(shape_of(call), all_know_sizes<Arguments>, on));
     });

@@ -32,12 +32,14 @@ struct laconic_comm {
   laconic::Communicator comm;
   std::unique_ptr<laconic::Background> background;  ///< for non-blocking calls; null where there can be none
   std::string no_background;                        ///< why not
+  /// Goes with it: requests that are left then know.
+  std::shared_ptr<laconic_comm> self{this, [](laconic_comm*) {}};
 };
 
 /// A non-blocking call.
 struct laconic_request {
   std::future<laconic::Report> result;
-  laconic_comm* comm = nullptr;
+  std::weak_ptr<laconic_comm> comm;
 };
 
 namespace laconic::api {

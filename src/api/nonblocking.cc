@@ -9,7 +9,8 @@ namespace {
 /// Takes a finished call's request away; throws what the call threw.
 void finish(laconic_request** request) {
   const std::unique_ptr<laconic_request> done(std::exchange(*request, nullptr));
-  done->comm->comm.record(done->result.get());
+  const Report report = done->result.get();
+  if (const auto of = done->comm.lock()) of->comm.record(report);
 }
 
 }  // namespace

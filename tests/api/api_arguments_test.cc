@@ -282,9 +282,56 @@ TEST_F(ApiArguments, PartsThatDoNotFitOnOneRank) {
   expect_throws([&] { comm.gatherv<float>(out, got, wrong, 0); }, "gatherv: parts");
   expect_throws([&] { comm.scatterv<float>(sent, wrong, in, 0); }, "scatterv: parts");
   expect_throws([&] { comm.alltoallv<float>(sent, parts, got, wrong); }, "alltoallv: parts");
+  expect_throws([&] { comm.reduce_scatter<float>(sent, in, wrong.counts, laconic::Op::sum); },
+                "reduce_scatter: counts");
   expect_throws([&] { comm.scatter<float>(all_out, in, 0); }, "scatter: send is not");
   expect_throws([&] { comm.gather<float>(out, all_in, 0); }, "gather: recv is not");
   expect_works();
+}
+
+TEST_F(ApiArguments, NothingCanBeDoneWithWhatWasMovedFrom) {
+  const laconic::Comm now_here = std::move(comm);
+  const std::vector<std::size_t> counts(n, 1);
+  const laconic::Parts parts{.counts = counts};
+  const std::vector<std::function<void()>> calls = {
+      [&] { comm.allreduce<float>(x, y, laconic::Op::sum); },
+      [&] { comm.reduce_scatter<float>(x, y, laconic::Op::sum); },
+      [&] { comm.reduce_scatter<float>(x, y, counts, laconic::Op::sum); },
+      [&] { comm.allgather<float>(x, y); },
+      [&] { comm.alltoall<float>(x, y); },
+      [&] { comm.allgatherv<float>(x, y, parts); },
+      [&] { comm.scatterv<float>(x, parts, y, -1); },  // as its own rank would be
+      [&] { comm.alltoallv<float>(x, parts, y, parts); },
+      [&] { comm.iallgather<float>(x, y).wait(); },
+      [&] { comm.send<float>(x, 0); },
+      [&] { static_cast<void>(comm.last()); },
+      [&] { comm.set_options({}); },
+  };
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    try {
+      calls[i]();
+      ADD_FAILURE() << "call " << i << " was made";
+    } catch (const laconic::Error& e) {
+      EXPECT_STREQ(e.what(), "comm is null") << "call " << i;
+    }
+  }
+}
+
+// Memory that was the communicator's is by then anybody's.
+TEST_F(ApiArguments, ARequestOutlivesItsCommunicator) {
+  laconic::Request request;
+  {
+    laconic::Comm brief(make(), {.bound = "1e-3", .mode = laconic::Mode::compressed});
+    x.assign(room, 1.0F);
+    request = brief.iallreduce<float>(x, y, laconic::Op::sum);
+  }
+  EXPECT_NEAR(y[room - 1], comm.size(), 2e-3);
+  std::vector<std::string> others;
+  for (std::size_t size = 64; size < 4096; size += 16)
+    for (int i = 0; i < 4; ++i) others.emplace_back(size, '\x7f');
+  request.wait();
+  EXPECT_TRUE(request.test());
+  for (const std::string& other : others) ASSERT_EQ(other.find_first_not_of('\x7f'), std::string::npos) << other.size();
 }
 
 // Else its bound would be gone with it.

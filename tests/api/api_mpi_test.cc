@@ -116,7 +116,14 @@ TEST_F(ApiMpi, ReduceScatterInAndOutOfPlace) {
   std::vector<float> y(share);
   comm.reduce_scatter<float>(x, y, laconic::Op::sum);
   for (std::size_t i = 0; i < share; ++i) ASSERT_NEAR(y[i], sum(me * share + i), bound);
-  const std::vector<std::size_t> counts(n, share);
+  std::vector<std::size_t> counts(n, share);
+  counts.front() += share - 7;
+  counts.back() -= std::min<std::size_t>(counts.back(), share - 7);
+  std::vector<float> other(counts[me]);
+  comm.reduce_scatter<float>(x, other, counts, laconic::Op::sum);
+  const std::size_t first = me == 0 ? 0 : me * share + share - 7;
+  for (std::size_t i = 0; i < other.size(); ++i) ASSERT_NEAR(other[i], sum(first + i), bound);
+  counts.assign(n, share);
   ASSERT_EQ(
       laconic_reduce_scatter(LACONIC_IN_PLACE, x.data(), counts.data(), LACONIC_F32, LACONIC_SUM, comm.raw(), nullptr),
       LACONIC_OK);
