@@ -135,17 +135,23 @@ class RecvState final : public Request::State {
   }
 
   void wait() override {
-    const Deadline deadline(group_->timeout);
+    if (done_by(Deadline(group_->timeout))) return;
+    throw_timeout(rank_, "a message from rank " + std::to_string(posted_.from), group_->timeout);
+  }
+
+  [[nodiscard]] int from() const { return posted_.from; }
+  bool done_by(const Deadline& deadline) {
     std::unique_lock lock(box().mutex);
     while (!posted_.done) {
       throw_if_failed();
       if (!deadline.finite()) {
         box().arrived.wait(lock);
       } else if (box().arrived.wait_until(lock, deadline.at()) == std::cv_status::timeout && !posted_.done) {
-        throw_timeout(rank_, "a message from rank " + std::to_string(posted_.from), group_->timeout);
+        return false;
       }
     }
     finish();
+    return true;
   }
 
  private:
@@ -203,17 +209,21 @@ class ThreadsTransport final : public Transport {
   }
 
   void allgather_small(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) override {
-    std::vector<Request> receives;
+    std::vector<std::unique_ptr<RecvState>> receives;
     for (int peer = 0; peer < size(); ++peer) {
       const auto place = all.subspan(static_cast<std::size_t>(peer) * mine.size(), mine.size());
       if (peer == rank_) {
         std::copy(mine.begin(), mine.end(), place.begin());
         continue;
       }
-      receives.push_back(irecv(place, peer, small_tag));
+      receives.push_back(std::make_unique<RecvState>(group_, rank_, place, peer, small_tag));
       isend(mine, peer, small_tag).wait();
     }
-    for (Request& r : receives) r.wait();
+    const Deadline deadline(group_->timeout);
+    std::vector<int> silent;
+    for (const auto& r : receives)
+      if (!r->done_by(deadline)) silent.push_back(r->from());
+    if (!silent.empty()) throw_timeout(rank_, all_to_call + no_sign_of(silent), group_->timeout);
   }
 
  private:

@@ -50,6 +50,19 @@ Deadline::Deadline(double seconds) : finite_(seconds > 0 && seconds < 3e9), at_(
   }
 }
 
+std::string no_sign_of(std::span<const int> ranks) {
+  if (ranks.empty()) return "";
+  constexpr std::size_t most = 8;
+  const std::size_t named = ranks.size() <= most + 1 ? ranks.size() : most;
+  std::string text = ranks.size() == 1 ? ": no sign of rank " : ": no sign of ranks ";
+  for (std::size_t i = 0; i < named; ++i) {
+    if (i != 0) text += i + 1 == ranks.size() ? " and " : ", ";
+    text += std::to_string(ranks[i]);
+  }
+  if (named < ranks.size()) text += " and " + std::to_string(ranks.size() - named) + " others";
+  return text;
+}
+
 void throw_timeout(int rank, const std::string& awaited, double seconds) {
   throw Error(Code::transport, "rank " + std::to_string(rank) + " gave up after waiting " + shown_seconds(seconds) +
                                    " for " + awaited + "; raise LACONIC_TIMEOUT if it is only slow");

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace laconic {
 
@@ -24,7 +26,12 @@ class Deadline {
   std::chrono::steady_clock::time_point at_;
 };
 
-/// Throws Error(transport): "rank 1 waited 60 s for a message from rank 2 ...".
+/// What a rank waits for in an exchange among all.
+inline constexpr const char* all_to_call = "all ranks to call the same collective";
+/// ": no sign of ranks 2 and 5"; nothing of none.
+std::string no_sign_of(std::span<const int> ranks);
+
+/// Throws Error(transport): "rank 1 gave up after waiting 60 s for a message from rank 2 ...".
 [[noreturn]] void throw_timeout(int rank, const std::string& awaited, double seconds);
 
 /// For as long as it lives, the calling thread's naps last about as long as asked. By default Linux adds 50 us to each.
@@ -40,21 +47,27 @@ class PunctualNaps {
 };
 
 /// Waits by testing: a library's own wait would burn a core that another rank's codec may need, and would never give
-/// up. `spins` tests at once catch what is about to arrive, then the core is given away for longer and longer.
+/// up. `spins` tests at once catch what is about to arrive, then the core is given away for longer and longer. False:
+/// it gave up.
 template <typename Test>
-void wait_until(Test&& done, int rank, const std::string& awaited, double timeout, int spins = 30) {
+[[nodiscard]] bool done_in_time(Test&& done, double timeout, int spins = 30) {
   constexpr int longest_nap_us = 100;
   for (int i = 0; i < spins; ++i) {
-    if (done()) return;
+    if (done()) return true;
   }
   const Deadline deadline(timeout);
   const PunctualNaps naps;
   int nap_us = 1;
   while (!done()) {
-    if (deadline.passed()) throw_timeout(rank, awaited, timeout);
+    if (deadline.passed()) return false;
     std::this_thread::sleep_for(std::chrono::microseconds(nap_us));
     nap_us = std::min(nap_us * 2, longest_nap_us);
   }
+  return true;
+}
+template <typename Test>
+void wait_until(Test&& done, int rank, const std::string& awaited, double timeout, int spins = 30) {
+  if (!done_in_time(std::forward<Test>(done), timeout, spins)) throw_timeout(rank, awaited, timeout);
 }
 
 }  // namespace laconic

@@ -29,17 +29,76 @@ TEST(Mpi, TwoTransportsOverOneCommunicatorDoNotMeet) {
   EXPECT_EQ(got_two, two);
 }
 
-TEST(Mpi, WaitingGivesUpAndNamesTheRank) {
-  const auto t = make_mpi_transport(MPI_COMM_WORLD, 0.05);
-  const int previous = (t->rank() + t->size() - 1) % t->size();
+std::string error_of_message_from(int rank, Transport& t) {
   std::vector<std::uint8_t> room(1);
-  Request r = t->irecv(room, previous, 9);
   try {
-    r.wait();
-    FAIL() << "nothing was sent";
+    t.irecv(room, rank, 0).wait();
+    return "";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), Code::transport);
-    EXPECT_NE(std::string(e.what()).find("from rank " + std::to_string(previous)), std::string::npos) << e.what();
+    return e.what();
+  }
+}
+
+TEST(Mpi, WaitingGivesUpAndNamesTheRank) {
+  const auto t = make_mpi_transport(MPI_COMM_WORLD, 0.05);
+  const std::string previous = std::to_string((t->rank() + t->size() - 1) % t->size());
+  const std::string text = error_of_message_from(std::stoi(previous), *t);
+  // Whichever of the two gives up first.
+  const bool named = text.find("a message from rank " + previous + ";") != std::string::npos ||
+                     text.find("rank " + previous + " has given up waiting;") != std::string::npos;
+  EXPECT_TRUE(named) << text;
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+std::string error_of_exchange(Transport& t) {
+  try {
+    allgather_value(t, t.rank());
+    return "";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::transport);
+    return e.what();
+  }
+}
+
+/// What a rank says of an exchange to which some come too late.
+std::string error_where_some_are_late(bool late) {
+  const auto t = make_mpi_transport(MPI_COMM_WORLD, 1);
+  if (late) MPI_Barrier(MPI_COMM_WORLD);
+  std::string text = error_of_exchange(*t);
+  if (!late) MPI_Barrier(MPI_COMM_WORLD);
+  if (late && text.empty()) text = error_of_message_from(0, *t);  // MPI may have kept what the others brought
+  return text;
+}
+
+TEST(Mpi, WhoGivesUpNamesThoseWhoDidNotCome) {
+  int rank = 0, size = 1, sound = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size == 1) GTEST_SKIP() << "one rank is never late";
+  std::vector<int> late;
+  for (int r = 1; r < size; r += 2) late.push_back(r);
+  const std::string words = rank % 2 == 0 ? no_sign_of(late) + ";" : " has given up waiting;";
+  std::string text;
+  for (int attempt = 0; sound == 0 && attempt < 3; ++attempt) {  // of a machine that stalls for a second, too
+    text = error_where_some_are_late(rank % 2 == 1);
+    sound = text.find(words) != std::string::npos ? 1 : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &sound, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  }
+  EXPECT_NE(text.find(words), std::string::npos) << text;
+}
+
+TEST(Mpi, WhoGivesUpAMessageIsNotWaitedFor) {
+  int rank = 0, size = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size == 1) GTEST_SKIP() << "there is nobody to wait";
+  const auto t = make_mpi_transport(MPI_COMM_WORLD, rank == 0 ? 0.1 : 30);
+  if (rank == 0) {
+    EXPECT_NE(error_of_message_from(1, *t), "");
+  } else {
+    const std::string text = error_of_exchange(*t);
+    EXPECT_NE(text.find("cannot end its call: rank 0 has given up waiting"), std::string::npos) << text;
   }
   MPI_Barrier(MPI_COMM_WORLD);
 }

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "transport/conformance.h"
 #include "transport/threads.h"
+#include "transport/timeout.h"
 
 namespace laconic {
 namespace {
@@ -80,6 +81,16 @@ TEST(RunRanks, AFailureWakesTheOthersAndIsRethrown) {
     EXPECT_STREQ(e.what(), "out of luck");
   }
   EXPECT_EQ(woken, 3);
+}
+
+TEST(Timeout, NamesAFewRanksAndCountsTheOthers) {
+  EXPECT_EQ(no_sign_of({}), "");
+  std::vector<int> ranks{2};
+  EXPECT_EQ(no_sign_of(ranks), ": no sign of rank 2");
+  ranks = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  EXPECT_EQ(no_sign_of(ranks), ": no sign of ranks 1, 2, 3, 4, 5, 6, 7, 8 and 9");
+  ranks.push_back(10);
+  EXPECT_EQ(no_sign_of(ranks), ": no sign of ranks 1, 2, 3, 4, 5, 6, 7, 8 and 2 others");
 }
 
 TEST(RunRanks, WantsAtLeastOneRankAndANodeForEach) {

@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/float_environment.h"
+#include "transport/mpi/in_mpi.h"
 #include "transport/mpi/plain.h"
+#include "transport/mpi/roll_call.h"
 
 namespace laconic {
 namespace {
@@ -20,14 +21,6 @@ namespace {
   int length = 0;
   PMPI_Error_string(status, text, &length);
   throw Error(Code::transport, "rank " + std::to_string(rank) + ": " + call + " failed: " + text);
-}
-
-/// A call in which MPI may carry on what the program has begun, sums among it.
-template <typename Work>
-int in_mpi(Work&& work) {
-  // For the flags alone it is not worth it: looking for a message takes less time.
-  if (!FloatEnvironment::is_in_the_way()) return work();
-  return FloatEnvironment::as_the_program(std::forward<Work>(work));
 }
 
 /// A count and type that describe `bytes` bytes, also more than an int can count.
@@ -62,10 +55,28 @@ class ByteType {
   MPI_Datatype type_ = MPI_BYTE;
 };
 
+// Above all that callers have; MPI has them up to 32767 at least.
+constexpr int roll_call_tag = 32764;
+// Of the exchange among all ranks: about 10 ms.
+constexpr int tests_between_calls = 128;
+
+[[noreturn]] void throw_given_up(int rank, int who, std::span<const int> silent) {
+  throw Error(Code::transport, "rank " + std::to_string(rank) + " cannot end its call: rank " + std::to_string(who) +
+                                   " has given up waiting" + no_sign_of(silent) +
+                                   "; raise LACONIC_TIMEOUT if one is only slow");
+}
+
 class MpiState final : public Request::State {
  public:
-  MpiState(MPI_Request request, bool is_send, int rank, int peer, double timeout, std::shared_ptr<OwnComm> own)
-      : request_(request), is_send_(is_send), rank_(rank), peer_(peer), timeout_(timeout), own_(std::move(own)) {}
+  MpiState(MPI_Request request, bool is_send, int rank, int peer, double timeout, std::shared_ptr<OwnComm> own,
+           RollCall roll_call)
+      : request_(request),
+        is_send_(is_send),
+        rank_(rank),
+        peer_(peer),
+        timeout_(timeout),
+        own_(std::move(own)),
+        roll_call_(roll_call) {}
   MpiState(const MpiState&) = delete;
   MpiState& operator=(const MpiState&) = delete;
 
@@ -94,18 +105,30 @@ class MpiState final : public Request::State {
   }
 
   void wait() override {
+    int tests = 0;
+    const auto done = [&] { return test() || (++tests % tests_between_calls == 0 && done_or_peer_gave_up()); };
+    if (done_in_time(done, timeout_) || done_or_peer_gave_up()) return;
+    roll_call_.give_up(RollCall::Why::nothing_came);
     const std::string peer = std::to_string(peer_);
-    wait_until([this] { return test(); }, rank_,
-               is_send_ ? "rank " + peer + " to take a message" : "a message from rank " + peer, timeout_);
+    throw_timeout(rank_, is_send_ ? "rank " + peer + " to take a message" : "a message from rank " + peer, timeout_);
   }
 
  private:
+  /// Throws where the peer has given up; what it did before counts.
+  bool done_or_peer_gave_up() {
+    if (!roll_call_.given_up(peer_)) return false;
+    if (test()) return true;
+    roll_call_.give_up(RollCall::Why::another_did);
+    throw_given_up(rank_, peer_, {});
+  }
+
   MPI_Request request_;
   bool is_send_;
   int rank_;
   int peer_;
   double timeout_;
   std::shared_ptr<OwnComm> own_;
+  RollCall roll_call_;
 };
 
 std::string library_name() {
@@ -137,6 +160,7 @@ class MpiTransport final : public Transport {
         lanes_(lanes),
         timeout_(timeout),
         nodes_(std::move(nodes)),
+        roll_call_(comm_, roll_call_tag + lane),
         name_(library_name()),
         plain_(make_plain_mpi(meeting)) {
     PMPI_Comm_rank(comm_, &rank_);
@@ -156,7 +180,7 @@ class MpiTransport final : public Transport {
     const int code =
         in_mpi([&] { return PMPI_Isend(data.data(), bytes.count(), bytes.type(), to, tag_of(tag), comm_, &request); });
     if (code != MPI_SUCCESS) fail(rank_, "MPI_Isend", code);
-    return Request(std::make_unique<MpiState>(request, true, rank_, to, timeout_, own_));
+    return Request(std::make_unique<MpiState>(request, true, rank_, to, timeout_, own_, roll_call_));
   }
 
   Request irecv(std::span<std::uint8_t> buffer, int from, int tag) override {
@@ -165,7 +189,7 @@ class MpiTransport final : public Transport {
     const int code = in_mpi(
         [&] { return PMPI_Irecv(buffer.data(), bytes.count(), bytes.type(), from, tag_of(tag), comm_, &request); });
     if (code != MPI_SUCCESS) fail(rank_, "MPI_Irecv", code);
-    return Request(std::make_unique<MpiState>(request, false, rank_, from, timeout_, own_));
+    return Request(std::make_unique<MpiState>(request, false, rank_, from, timeout_, own_, roll_call_));
   }
 
   void allgather_small(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) override {
@@ -180,14 +204,18 @@ class MpiTransport final : public Transport {
                              &request);
     });
     if (code != MPI_SUCCESS) fail(rank_, "MPI_Iallgather", code);
+    int tests = 0;
     const auto done = [&] {
       int flag = 0;
       const int status = in_mpi([&] { return PMPI_Test(&request, &flag, MPI_STATUS_IGNORE); });
       if (status != MPI_SUCCESS) fail(rank_, "MPI_Iallgather", status);
+      if (flag == 0 && ++tests % tests_between_calls == 0) require_nobody_gave_up();
       return flag != 0;
     };
     try {
-      wait_until(done, rank_, "all ranks to call the same collective", timeout_);
+      if (!done_in_time(done, timeout_)) {
+        throw_timeout(rank_, all_to_call + no_sign_of(call_roll(RollCall::Why::nothing_came).silent), timeout_);
+      }
     } catch (...) {
       give_up();
       throw;
@@ -219,6 +247,19 @@ class MpiTransport final : public Transport {
     std::vector<std::uint8_t> mine, all;
   };
 
+  RollCall::Answers call_roll(RollCall::Why why) {
+    constexpr double most_patience = 1;
+    roll_call_.give_up(why);
+    return roll_call_.listen(timeout_ > 0 ? std::min(timeout_, most_patience) : most_patience);
+  }
+
+  void require_nobody_gave_up() {
+    const auto who = roll_call_.given_up(MPI_ANY_SOURCE);
+    if (!who) return;
+    const RollCall::Answers answers = call_roll(RollCall::Why::another_did);
+    throw_given_up(rank_, answers.first.value_or(*who), answers.silent);
+  }
+
   // A collective request can be neither cancelled nor freed: MPI may write to its buffers until the end.
   void give_up() {
     static std::mutex mutex;
@@ -239,6 +280,7 @@ class MpiTransport final : public Transport {
   double timeout_;
   bool gave_up_ = false;
   std::vector<int> nodes_;
+  RollCall roll_call_;
   std::unique_ptr<Small> small_ = std::make_unique<Small>();
   std::string name_;
   std::unique_ptr<PlainCollectives> plain_;

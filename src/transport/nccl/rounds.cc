@@ -82,7 +82,7 @@ void Rounds::wait(const std::function<bool()>& done, const std::string& awaited)
 void Rounds::exchange(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) {
   small_.emplace(Small{mine, all});
   try {
-    wait([this] { return small_->answered; }, "all ranks to call the same collective");
+    wait([this] { return small_->answered; }, all_to_call);
   } catch (...) {
     small_.reset();
     throw;
