@@ -206,7 +206,8 @@ double SizeResult::speedup(const ModeResult& mode) const {
   return 0;
 }
 
-CollectiveResult measure_collective(const CollectiveOptions& options, Communicator& comm) {
+CollectiveResult measure_collective(const CollectiveOptions& options, Communicator& comm,
+                                    const std::function<void(const CollectiveResult&)>& each_size) {
   require_calls("--repetitions", options.repetitions);
   require_calls("--warm-up", options.warm_up);
   require_calls("--turn", options.turn);
@@ -231,6 +232,7 @@ CollectiveResult measure_collective(const CollectiveOptions& options, Communicat
   for (const std::size_t bytes : sizes) {
     CollectiveWork work(options.collective, field, bytes, comm.rank(), comm.size());
     result.sizes.push_back(measure_size(options, modes, bound, work, comm));
+    each_size(result);
   }
   return result;
 }

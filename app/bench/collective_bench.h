@@ -1,6 +1,7 @@
 // One rank's part of `laconic bench <collective>`: all modes in turn, timed, counted, and every element checked.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,8 +52,9 @@ struct CollectiveResult {
   std::vector<SizeResult> sizes;
 };
 
-/// Collective: every rank of `comm`, whose transport must have a plain library, calls it with the same options. Throws
-/// Failure and Error.
-CollectiveResult measure_collective(const CollectiveOptions& options, Communicator& comm);
+/// Collective: every rank of `comm`, whose transport must have a plain library, calls it with the same options.
+/// `each_size` is told what there is whenever another size has been measured. Throws Failure and Error.
+CollectiveResult measure_collective(const CollectiveOptions& options, Communicator& comm,
+                                    const std::function<void(const CollectiveResult&)>& each_size);
 
 }  // namespace laconic::app

@@ -67,21 +67,21 @@ nlohmann::json to_json(const SizeResult& size, const ModeResult& m) {
 
 }  // namespace
 
-std::string to_text(const CollectiveResult& r) {
-  std::string out =
-      fmt::format("{} of {} ({}) over {} ranks, {}, bound {}; medians of {}\n", name_of(r.collective),
-                  printable(r.field), r.dtype, r.ranks, r.mpi, r.bound, r.sizes.front().modes.front().calls);
-  for (const SizeResult& size : r.sizes) {
-    std::vector<std::string> head{"mode",    "time",  "speed-up",    "ratio",   "sent",    "codec",   "wire",
-                                  "compute", "other", "error/bound", "outside", "scratch", "allowed", "same bits"};
-    if (r.counts_wire) head.insert(head.begin() + 5, "interfaces");
-    Table table(head);
-    for (const ModeResult& m : size.modes) table.row(cells(r, size, m));
-    out += fmt::format("\n{} a rank", human_bytes(static_cast<double>(size.operand_bytes)));
-    if (has_bound(size)) out += fmt::format(", bound = {:.4g}", size.absolute_bound);
-    out += "\n" + table.text();
+std::string text_of_last(const CollectiveResult& r) {
+  const SizeResult& size = r.sizes.back();
+  std::string out;
+  if (r.sizes.size() == 1) {
+    out = fmt::format("{} of {} ({}) over {} ranks, {}, bound {}; medians of {}\n", name_of(r.collective),
+                      printable(r.field), r.dtype, r.ranks, r.mpi, r.bound, size.modes.front().calls);
   }
-  return out;
+  std::vector<std::string> head{"mode",    "time",  "speed-up",    "ratio",   "sent",    "codec",   "wire",
+                                "compute", "other", "error/bound", "outside", "scratch", "allowed", "same bits"};
+  if (r.counts_wire) head.insert(head.begin() + 5, "interfaces");
+  Table table(head);
+  for (const ModeResult& m : size.modes) table.row(cells(r, size, m));
+  out += fmt::format("\n{} a rank", human_bytes(static_cast<double>(size.operand_bytes)));
+  if (has_bound(size)) out += fmt::format(", bound = {:.4g}", size.absolute_bound);
+  return out + "\n" + table.text();
 }
 
 nlohmann::json to_json(const CollectiveResult& r) {

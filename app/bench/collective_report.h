@@ -8,7 +8,8 @@
 
 namespace laconic::app {
 
-std::string to_text(const CollectiveResult& result);
+/// The table of the last size; that of the first begins with what is measured.
+std::string text_of_last(const CollectiveResult& result);
 nlohmann::json to_json(const CollectiveResult& result);
 
 /// 0 when every mode kept what it promises, and Laconic gave all ranks the same bits where all get the same;

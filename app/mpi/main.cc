@@ -41,14 +41,15 @@ struct Job {
 
 int bench(const Job& job, const laconic::app::CollectiveOptions& options, laconic::Transport& transport) {
   laconic::Communicator comm(transport);
-  const auto result = measure_collective(options, comm);
-  if (transport.rank() == 0) {
-    if (job.json) {
-      laconic::app::print_json(to_json(result));
-    } else if (!job.quiet) {
-      fmt::print("{}", to_text(result));
-    }
-  }
+  const bool speaks = transport.rank() == 0;
+  // Under a launcher there is no terminal to draw progress on: what has been measured is said at once.
+  const auto print_last = [&](const laconic::app::CollectiveResult& so_far) {
+    if (!speaks || job.json || job.quiet) return;
+    fmt::print("{}", text_of_last(so_far));
+    std::fflush(stdout);
+  };
+  const auto result = measure_collective(options, comm, print_last);
+  if (speaks && job.json) laconic::app::print_json(to_json(result));
   return exit_code_for(result);
 }
 

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(__file__))
@@ -89,6 +90,19 @@ class BenchCollective(CommandTest):
             with self.subTest(wrong):
                 out, _ = self.run_laconic("--json", *wrong, code=3 if "absent.npy" in wrong else 2, launcher=(*LAUNCH, "-n", "3"))
                 self.assertIn(wrong[-2] if "0" in wrong else wrong[-1], json.loads(out)["error"])
+
+    def test_a_size_is_reported_before_the_next_is_measured(self):
+        field = self.write("x_5001.f32", floats(wave(5001)))
+        command = [*LAUNCH, "-n", "2", cli_support.LACONIC, "bench", "allreduce", field, "--modes", "plain,laconic", "--size"]
+        with subprocess.Popen([*command, "1k,32m"], cwd=self.folder, stdout=subprocess.PIPE, text=True) as bench:
+            for line in bench.stdout:
+                if line.startswith("laconic"):
+                    break
+            begin = time.monotonic()
+            self.assertEqual(bench.stdout.readline(), "\n")
+            self.assertGreater(time.monotonic() - begin, 0.1, "so much takes its time")
+            self.assertRegex(bench.stdout.read(), "^33.6 MB a rank, bound = ")
+        self.assertEqual(bench.returncode, 0)
 
     def run_two(self, first, second, code=4):
         """Two ranks with different command lines: the code with which both have to end, and what they say."""
