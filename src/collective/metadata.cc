@@ -141,8 +141,9 @@ void require_equal(const std::vector<Record>& all, CountRule rule) {
     differ("codec", name_of(other.codec), name_of(first.codec));
     differ("framework", name_of(static_cast<Framework>(other.framework)),
            name_of(static_cast<Framework>(first.framework)));
-    // Of reduce_scatter that is what the parts come to, which nobody passed as it is.
-    const char* const count = what == Collective::reduce_scatter ? "a total count of" : "count";
+    // Of these that is what the parts come to, which nobody passed as it is.
+    const bool in_parts = what == Collective::reduce_scatter || what == Collective::alltoall;
+    const char* const count = in_parts ? "a total count of" : "count";
     if (rule == CountRule::equal) differ(count, std::to_string(other.count), std::to_string(first.count));
   }
 }
@@ -226,8 +227,14 @@ void require_same_parts(Communicator& comm, const Proposal& mine, const std::vec
 void require_totals(const std::vector<Record>& all) {
   std::uint64_t sum = 0;
   for (const Record& r : all) sum += r.count;
+  // Where all count on the same from each rank, it is who brings another that matters.
+  const bool equal = std::ranges::all_of(all, [&](const Record& r) { return r.total == r.count * all.size(); });
   for (std::size_t r = 0; r < all.size(); ++r) {
-    if (all[r].total == sum) continue;
+    if (equal && all[r].count != all.front().count) {
+      throw_mismatch(static_cast<Collective>(all[r].collective), "count", static_cast<int>(r),
+                     std::to_string(all[r].count), std::to_string(all.front().count));
+    }
+    if (equal || all[r].total == sum) continue;
     throw Error(Code::mismatch, std::string(name_of(static_cast<Collective>(all[r].collective))) + ": rank " +
                                     std::to_string(r) + " has room for " + std::to_string(all[r].total) +
                                     " elements, all ranks together bring " + std::to_string(sum));

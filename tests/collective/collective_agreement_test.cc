@@ -132,10 +132,11 @@ TEST(Agreement, AnotherCollectiveWhoseRanksPassOtherThingsAlike) {
   for (const std::string& text : said) EXPECT_EQ(text.find("scatter: rank 2 passed collective bcast"), 0U) << text;
 }
 
-TEST(Agreement, RoomOfAnAllgather) {
+TEST(Agreement, CountOfAnAllgather) {
   Arguments gather = usual();
   gather.gather = true;
-  expect_error(all_throw([](Arguments& a) { a.count = 3999; }, gather), Code::mismatch, {"allgather", "rank", "11999"});
+  expect_error(all_throw([](Arguments& a) { a.count = 3999; }, gather), Code::mismatch,
+               {"allgather", "rank 2 passed count 3999, rank 0 passed 4000"});
 }
 
 TEST(Agreement, AnArgumentThatIsWrongOnOneRankOnly) {
@@ -219,6 +220,23 @@ TEST(Agreement, AllgatherCounts) {
   for (const int teller : {0, 2}) EXPECT_EQ(gathered(teller, counts), "");
   EXPECT_EQ(gathered(0, {10, 19, 31}), "allgather: rank 1 passed count 20, rank 0 has counts[1] = 19");
   EXPECT_EQ(gathered(2, {11, 19, 30}), "allgather: rank 0 passed count 10, rank 2 has counts[0] = 11");
+}
+
+TEST(Agreement, RoomOfAnAllgather) {
+  std::atomic<int> named = 0;
+  run_ranks(3, [&](Transport& t) {
+    Communicator comm(t);
+    const std::vector<float> send(20);
+    std::vector<float> recv(t.rank() == 2 ? 61 : 60);
+    try {
+      allgather(view(send), view(recv), comm, {});
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Code::mismatch);
+      const std::string said = e.what();
+      named += said.find("rank 2 has room for 61 elements, all ranks together bring 60") != std::string::npos ? 1 : 0;
+    }
+  });
+  EXPECT_EQ(named, 3);
 }
 
 // What parts come to has another name than a part's count, which is what the caller passed.
