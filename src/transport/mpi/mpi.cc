@@ -16,7 +16,7 @@
 namespace laconic {
 namespace {
 
-[[noreturn]] void fail(int rank, const char* call, int status) {
+[[noreturn]] void fail(int rank, const std::string& call, int status) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   PMPI_Error_string(status, text, &length);
@@ -94,7 +94,9 @@ class MpiState final : public Request::State {
     int done = 0;
     MPI_Status status;
     const int code = in_mpi([&] { return PMPI_Test(&request_, &done, &status); });
-    if (code != MPI_SUCCESS) fail(rank_, is_send_ ? "a send" : "a receive", code);
+    if (code != MPI_SUCCESS) {
+      fail(rank_, (is_send_ ? "a send to rank " : "a receive from rank ") + std::to_string(peer_), code);
+    }
     if (done == 0) return false;
     if (!is_send_) {
       MPI_Count bytes = 0;
