@@ -185,7 +185,7 @@ struct Portable : PortableBase {
     if (w <= 8) {
       if (w == 0) return {};
       to_bytes(plane, bytes);
-      for (int i = 0; i < block_values; ++i) r.v[i] = static_cast<std::int8_t>(bytes[i] >> 1 ^ (0 - (bytes[i] & 1)));
+      for (int i = 0; i < block_values; ++i) r.v[i] = bytes[i] >> 1 ^ -(bytes[i] & 1);
       return r;
     }
     std::uint32_t z[block_values] = {};
