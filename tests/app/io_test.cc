@@ -11,7 +11,7 @@
 #include "io/lcz.h"
 #include "io/npy.h"
 
-namespace laconic::app {
+namespace laconic::app::io_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -248,4 +248,4 @@ TEST_F(AppIo, LczFramesAreAcceptedInTheirPlacesOnly) {
 }
 
 }  // namespace
-}  // namespace laconic::app
+}  // namespace laconic::app::io_test

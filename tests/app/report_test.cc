@@ -14,7 +14,7 @@
 #include "report/streams.h"
 #include "report/table.h"
 
-namespace laconic::app {
+namespace laconic::app::report_test {
 namespace {
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
@@ -155,4 +155,4 @@ TEST(AppStreams, ControlCharactersAreShownAndNotObeyed) {
 }
 
 }  // namespace
-}  // namespace laconic::app
+}  // namespace laconic::app::report_test

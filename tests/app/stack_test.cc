@@ -9,7 +9,7 @@
 #include "stack/report.h"
 #include "transport/threads.h"
 
-namespace laconic::app {
+namespace laconic::app::stack_test {
 namespace {
 
 /// `images` images of rows x cols; value = 100 * image + index.
@@ -144,4 +144,4 @@ TEST(AppStack, BrokenPromisesAreReported) {
 }
 
 }  // namespace
-}  // namespace laconic::app
+}  // namespace laconic::app::stack_test

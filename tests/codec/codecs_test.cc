@@ -5,7 +5,7 @@
 #include "codec/codec_cases.h"
 #include "support/patched_crc.h"
 
-namespace laconic::test {
+namespace laconic::test::codecs_test {
 namespace {
 
 Code code_of_decoding(const std::vector<std::uint8_t>& bytes) {
@@ -227,4 +227,4 @@ TEST(CodecNames, FramesThatDoNotAddSaySo) {
 }
 
 }  // namespace
-}  // namespace laconic::test
+}  // namespace laconic::test::codecs_test

@@ -10,7 +10,7 @@
 
 #include "support/sample_data.h"
 
-namespace laconic::slice {
+namespace laconic::slice::expansion_test {
 namespace {
 
 using test::Random;
@@ -143,4 +143,4 @@ TEST(Expansion, OddRoundingMarksWhatIsInexact) {
 }
 
 }  // namespace
-}  // namespace laconic::slice
+}  // namespace laconic::slice::expansion_test

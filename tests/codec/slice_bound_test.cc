@@ -8,7 +8,7 @@
 #include "codec/slice/kernels.h"
 #include "codec/slice_cases.h"
 
-namespace laconic::test {
+namespace laconic::test::slice_bound_test {
 namespace {
 
 class SliceBound : public testing::TestWithParam<DType> {};
@@ -224,4 +224,4 @@ TEST(SliceBoundSpecial, ConstantAndFilledArraysTakeAFewBytesAChunk) {
 }
 
 }  // namespace
-}  // namespace laconic::test
+}  // namespace laconic::test::slice_bound_test

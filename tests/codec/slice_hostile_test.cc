@@ -13,7 +13,7 @@
 #include "support/patched_crc.h"
 #include "support/sanitized.h"
 
-namespace laconic::test {
+namespace laconic::test::slice_hostile_test {
 namespace {
 
 using slice::Target;
@@ -179,4 +179,4 @@ TEST(SliceHostileSums, OfMoreTermsThanAByteCountsAreRefused) {
 }
 
 }  // namespace
-}  // namespace laconic::test
+}  // namespace laconic::test::slice_hostile_test

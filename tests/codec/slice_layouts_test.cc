@@ -24,7 +24,7 @@
 #include "codec/slice_cases.h"
 #include "support/sanitized.h"
 
-namespace laconic::test {
+namespace laconic::test::slice_layouts_test {
 namespace {
 
 using slice::ChunkBytes;
@@ -437,4 +437,4 @@ INSTANTIATE_TEST_SUITE_P(Shapes, SliceLayoutSums, testing::ValuesIn(summable_sha
 INSTANTIATE_TEST_SUITE_P(Shapes, SliceLandSums, testing::ValuesIn(lossy_shapes()), name_of_shape);
 
 }  // namespace
-}  // namespace laconic::test
+}  // namespace laconic::test::slice_layouts_test

@@ -8,7 +8,7 @@
 #include "support/sanitized.h"
 #include "support/wide.h"
 
-namespace laconic::test {
+namespace laconic::test::slice_sum_test {
 namespace {
 
 using Exact = Wide;  // 113 bits hold the sums of these tests
@@ -231,4 +231,4 @@ TEST(SliceSumRefusal, NamesWhatDiffers) {
 }
 
 }  // namespace
-}  // namespace laconic::test
+}  // namespace laconic::test::slice_sum_test

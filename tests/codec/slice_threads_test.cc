@@ -14,7 +14,7 @@
 #include "frame/layout.h"
 #include "support/sanitized.h"
 
-namespace laconic::test {
+namespace laconic::test::slice_threads_test {
 namespace {
 
 TEST(SliceThreads, GiveTheSameBytes) {
@@ -161,4 +161,4 @@ TEST(SliceBatches, NobodyWaitsForWhatHasFailed) {
 }
 
 }  // namespace
-}  // namespace laconic::test
+}  // namespace laconic::test::slice_threads_test

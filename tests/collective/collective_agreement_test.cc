@@ -17,7 +17,7 @@
 #include "collective/world.h"
 #include "core/error.h"
 
-namespace laconic {
+namespace laconic::collective_agreement_test {
 namespace {
 
 using testing_fields::make;
@@ -266,4 +266,4 @@ TEST(Agreement, ReduceScatterCounts) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_agreement_test

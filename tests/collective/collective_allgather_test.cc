@@ -8,7 +8,7 @@
 #include "collective/moved.h"
 #include "collective/world.h"
 
-namespace laconic {
+namespace laconic::collective_allgather_test {
 namespace {
 
 using moved::expect_within;
@@ -99,4 +99,4 @@ TEST(Allgather, NothingAtAllAndNothingFromSome) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_allgather_test

@@ -13,7 +13,7 @@
 #include "core/half.h"
 #include "support/sanitized.h"
 
-namespace laconic {
+namespace laconic::collective_allreduce_test {
 namespace {
 
 using testing_fields::make;
@@ -376,4 +376,4 @@ TEST(AllreduceUsage, CallsFollowEachOtherOnOneCommunicator) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_allreduce_test

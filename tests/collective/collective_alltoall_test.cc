@@ -10,7 +10,7 @@
 #include "collective/moved.h"
 #include "collective/world.h"
 
-namespace laconic {
+namespace laconic::collective_alltoall_test {
 namespace {
 
 using moved::expect_within;
@@ -126,4 +126,4 @@ TEST(Alltoall, PlaceMayDifferBetweenRanks) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_alltoall_test

@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "transport/faulty.h"
 
-namespace laconic {
+namespace laconic::collective_background_test {
 namespace {
 
 using moved::with;
@@ -129,4 +129,4 @@ TEST(Background, ADeadRankIsNamedInTheBackgroundToo) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_background_test

@@ -10,7 +10,7 @@
 #include "collective/outliers.h"
 #include "core/error.h"
 
-namespace laconic {
+namespace laconic::collective_budget_test {
 namespace {
 
 constexpr Range unit{.min = -1, .max = 1, .count = 100, .non_finite = 0};
@@ -225,4 +225,4 @@ TEST(Ulp, OfEveryType) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_budget_test

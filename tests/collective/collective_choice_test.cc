@@ -4,7 +4,7 @@
 #include "collective/choice.h"
 #include "collective/layout.h"
 
-namespace laconic {
+namespace laconic::collective_choice_test {
 namespace {
 
 using schedule::Nodes;
@@ -63,4 +63,4 @@ TEST(Choice, WishesAreRoundedUpToChunks) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_choice_test

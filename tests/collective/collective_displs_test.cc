@@ -14,7 +14,7 @@
 #include "collective/world.h"
 #include "core/error.h"
 
-namespace laconic {
+namespace laconic::collective_displs_test {
 namespace {
 
 using moved::expect_within;
@@ -251,4 +251,4 @@ TEST(Displacements, SendInAGapIsNoOverlap) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_displs_test

@@ -24,7 +24,7 @@
 #include <immintrin.h>
 #endif
 
-namespace laconic {
+namespace laconic::collective_environment_test {
 namespace {
 
 using testing_fields::Operands;
@@ -202,4 +202,4 @@ TEST(FloatEnvironment, IsTheProgramsWhereItComputesItself) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_environment_test

@@ -6,7 +6,7 @@
 
 #include "collective/error_model.h"
 
-namespace laconic::error_model {
+namespace laconic::error_model::collective_error_model_test {
 namespace {
 
 constexpr double e = 0.5;
@@ -97,4 +97,4 @@ TEST(ErrorModel, ThePublishedIntervalHoldsThreeQuartersOfUniformErrors) {
 }
 
 }  // namespace
-}  // namespace laconic::error_model
+}  // namespace laconic::error_model::collective_error_model_test

@@ -19,7 +19,7 @@
 #include "support/sample_data.h"
 #include "support/sanitized.h"
 
-namespace laconic {
+namespace laconic::collective_exact_sum_test {
 namespace {
 
 using world::same_bytes;
@@ -285,4 +285,4 @@ TEST(ExactSum, IsTheNearestInEveryOrderOfRandomHardValues) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_exact_sum_test

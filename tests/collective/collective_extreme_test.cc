@@ -15,7 +15,7 @@
 #include "collective/world.h"
 #include "core/half.h"
 
-namespace laconic {
+namespace laconic::collective_extreme_test {
 namespace {
 
 using moved::with;
@@ -169,4 +169,4 @@ TEST(ExtremeIntegers, AreExact) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_extreme_test

@@ -16,7 +16,7 @@
 #include "core/error.h"
 #include "transport/faulty.h"
 
-namespace laconic {
+namespace laconic::collective_failure_test {
 namespace {
 
 using testing_fields::make;
@@ -205,4 +205,4 @@ TEST(Failure, RanksThatNeverCallAreWaitedForAndThenNamed) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_failure_test

@@ -22,7 +22,7 @@
 #include "collective/scan.h"
 #include "collective/world.h"
 
-namespace laconic {
+namespace laconic::collective_framework_test {
 namespace {
 
 using testing_fields::make;
@@ -338,4 +338,4 @@ TEST(Operate, EveryTypeOnPlainElements) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_framework_test

@@ -13,7 +13,7 @@
 #include "collective/routing.h"
 #include "collective/world.h"
 
-namespace laconic {
+namespace laconic::collective_learning_test {
 namespace {
 
 using world::view;
@@ -205,4 +205,4 @@ TEST(Learning, RingAndDirectExchangeAreTriedByAllRanksTogether) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_learning_test

@@ -23,7 +23,7 @@
 #include "collective/world.h"
 #include "core/error.h"
 
-namespace laconic {
+namespace laconic::collective_memory_test {
 namespace {
 
 using moved::with;
@@ -312,4 +312,4 @@ TEST(MemoryOfBlocks, AnAlltoallHasThoseOfItsOwnRank) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_memory_test

@@ -11,7 +11,7 @@
 #include "collective/world.h"
 #include "support/sanitized.h"
 
-namespace laconic {
+namespace laconic::collective_moving_range_test {
 namespace {
 
 using moved::expect_within;
@@ -239,4 +239,4 @@ TEST(MovingRange, WhatASampleHasNotSeenKeepsARelativeBound) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_moving_range_test

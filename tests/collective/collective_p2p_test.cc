@@ -12,7 +12,7 @@
 #include "frame/frame.h"
 #include "transport/faulty.h"
 
-namespace laconic {
+namespace laconic::collective_p2p_test {
 namespace {
 
 using moved::expect_within;
@@ -272,4 +272,4 @@ TEST(PointToPoint, DamageIsNoticed) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_p2p_test

@@ -15,7 +15,7 @@
 #include "support/sanitized.h"
 #include "transport/faulty.h"
 
-namespace laconic {
+namespace laconic::collective_prefix_test {
 namespace {
 
 using moved::with;
@@ -239,4 +239,4 @@ TEST(Exact, DamageInAnEarlySlabIsNoticedByAllAtTheEnd) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_prefix_test

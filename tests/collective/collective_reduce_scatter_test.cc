@@ -12,7 +12,7 @@
 #include "transport/faulty.h"
 #include "transport/threads.h"
 
-namespace laconic {
+namespace laconic::collective_reduce_scatter_test {
 namespace {
 
 using testing_fields::make;
@@ -150,4 +150,4 @@ TEST(ReduceScatterBlock, TakesTheSameCountEverywhere) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_reduce_scatter_test

@@ -14,7 +14,7 @@
 #include "collective/world.h"
 #include "support/sanitized.h"
 
-namespace laconic {
+namespace laconic::collective_rooted_test {
 namespace {
 
 using moved::expect_within;
@@ -182,4 +182,4 @@ TEST(ScatterGather, ShortOnesTravelInFewMessages) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_rooted_test

@@ -11,7 +11,7 @@
 #include "collective/world.h"
 #include "core/error.h"
 
-namespace laconic {
+namespace laconic::collective_roots_agree_test {
 namespace {
 
 using world::view;
@@ -132,4 +132,4 @@ TEST(RootsAgree, AlltoallOfNoMultipleAndInPlaceWithOtherCounts) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_roots_agree_test

@@ -21,7 +21,7 @@
 #include "collective/world.h"
 #include "transport/threads.h"
 
-namespace laconic {
+namespace laconic::collective_routing_test {
 namespace {
 
 constexpr Link gigabit{60e-6, 118e6};
@@ -565,4 +565,4 @@ TEST_F(CalibrationCache, FolderThatCannotBeWrittenIsDoneWithout) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_routing_test

@@ -19,7 +19,7 @@
 #include "support/sanitized.h"
 #include "transport/faulty.h"
 
-namespace laconic {
+namespace laconic::collective_two_level_test {
 namespace {
 
 using testing_fields::hostile;
@@ -412,4 +412,4 @@ TEST(TwoLevel, ReduceHasTheBitsOfAFlatOneAtEveryRoot) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_two_level_test

@@ -25,7 +25,7 @@
 #include "core/half.h"
 #include "support/sanitized.h"
 
-namespace laconic {
+namespace laconic::collective_verify_test {
 namespace {
 
 using testing_fields::hostile;
@@ -404,4 +404,4 @@ TEST(Verify, AnOperandThatIsOverwrittenWasKept) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::collective_verify_test

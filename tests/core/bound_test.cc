@@ -12,7 +12,7 @@
 
 #include "core/error.h"
 
-namespace laconic {
+namespace laconic::bound_test {
 namespace {
 
 std::string refusal(std::string_view text) {
@@ -194,4 +194,4 @@ TEST(Bound, AbsoluteForRefusesWhatIsNoWidth) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::bound_test

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-namespace laconic {
+namespace laconic::cache_test {
 namespace {
 
 /// What Linux says of this processor's caches; 0 where it says nothing.
@@ -27,4 +27,4 @@ TEST(Cache, LargestIsWhatLinuxSays) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::cache_test

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace laconic {
+namespace laconic::common_log2_test {
 namespace {
 
 TEST(CommonLog2, IsExactForPowersOfTwo) {
@@ -31,4 +31,4 @@ TEST(CommonLog2, GivesTheseBits) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::common_log2_test

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace laconic {
+namespace laconic::config_test {
 namespace {
 
 Config with(std::map<std::string, std::string> environment) {
@@ -111,4 +111,4 @@ TEST(Config, FromTheRealEnvironment) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::config_test

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace laconic {
+namespace laconic::dtype_test {
 namespace {
 
 constexpr DType all[] = {DType::f32, DType::f64, DType::f16, DType::bf16,
@@ -61,4 +61,4 @@ TEST(DType, RefusesTheRest) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::dtype_test

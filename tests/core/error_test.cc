@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-namespace laconic {
+namespace laconic::error_test {
 namespace {
 
 TEST(Error, CarriesCodeAndText) {
@@ -25,4 +25,4 @@ TEST(Error, EveryCodeHasItsOwnName) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::error_test

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <random>
 
-namespace laconic {
+namespace laconic::half_test {
 namespace {
 
 std::uint32_t bits_of(float x) { return std::bit_cast<std::uint32_t>(x); }
@@ -119,4 +119,4 @@ TEST(Half, AgreesWithTheProcessor) {
 #endif
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::half_test

@@ -12,7 +12,7 @@
 #include "core/config.h"
 #include "core/error.h"
 
-namespace laconic {
+namespace laconic::log_test {
 namespace {
 
 /// Every test leaves the log as it found it: off.
@@ -111,4 +111,4 @@ TEST_F(Log, ThreadsShareOneSink) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::log_test

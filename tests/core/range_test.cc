@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/half.h"
 
-namespace laconic {
+namespace laconic::range_test {
 namespace {
 
 constexpr DType all_dtypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16,
@@ -232,4 +232,4 @@ TEST(Range, RefusesWhatIsNoDtype) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::range_test

@@ -21,7 +21,7 @@
 #include "core/parallel.h"
 #include "support/sanitized.h"
 
-namespace laconic {
+namespace laconic::share_test {
 namespace {
 
 /// Shares work that ends when so many threads are at it; returns how many were.
@@ -163,4 +163,4 @@ TEST(ShareWork, LeavesNoThreadsBehindWhereItsLibraryIsUnloaded) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::share_test

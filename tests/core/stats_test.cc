@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-namespace laconic {
+namespace laconic::stats_test {
 namespace {
 
 Stats sample() {
@@ -73,4 +73,4 @@ TEST(Stats, TimedAdds) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::stats_test

@@ -10,7 +10,7 @@
 #include "core/share.h"
 #include "core/worker.h"
 
-namespace laconic {
+namespace laconic::thread_test {
 namespace {
 
 bool is_blocked(int signal) {
@@ -59,4 +59,4 @@ TEST(Thread, HasStackEnoughWhereTheProgramsLimitIsSmall) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::thread_test

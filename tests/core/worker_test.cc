@@ -13,7 +13,7 @@
 #include "core/log.h"
 #include "core/parallel.h"
 
-namespace laconic {
+namespace laconic::worker_test {
 namespace {
 
 /// While it lives no thread can be started: none gets the stack that it would have by default.
@@ -114,4 +114,4 @@ TEST(ParallelRanges, WithoutThreadsTheCallerDoesAll) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::worker_test

@@ -17,7 +17,7 @@
 
 #include "frame/checksum.h"
 
-namespace laconic::frame {
+namespace laconic::frame::frame_checksum_test {
 namespace {
 
 std::vector<std::uint8_t> noise(std::size_t n) {
@@ -130,4 +130,4 @@ TEST(FrameChecksum, LeavesNoUpperHalfOfARegisterInUse) {
 #endif
 
 }  // namespace
-}  // namespace laconic::frame
+}  // namespace laconic::frame::frame_checksum_test

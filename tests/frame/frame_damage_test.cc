@@ -6,7 +6,7 @@
 #include "support/patched_crc.h"
 #include "support/sanitized.h"
 
-namespace laconic::test {
+namespace laconic::test::frame_damage_test {
 namespace {
 
 std::vector<Outcome> samples() {
@@ -206,4 +206,4 @@ TEST(FrameDamage, RandomChunksGiveTheSameAnswerOnEveryTarget) {
 }
 
 }  // namespace
-}  // namespace laconic::test
+}  // namespace laconic::test::frame_damage_test

@@ -4,7 +4,7 @@
 #include "codec/slice_cases.h"
 #include "support/patched_crc.h"
 
-namespace laconic::test {
+namespace laconic::test::frame_test {
 namespace {
 
 template <class T>
@@ -164,4 +164,4 @@ TEST(Frame, FitsIntoExactlyItsBytes) {
 }
 
 }  // namespace
-}  // namespace laconic::test
+}  // namespace laconic::test::frame_test

@@ -30,7 +30,7 @@
 #include "transport/faulty.h"
 #include "transport/threads.h"
 
-namespace laconic {
+namespace laconic::device_collective_test {
 namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
@@ -455,4 +455,4 @@ TEST_F(Device, PointersAreToldApart) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::device_collective_test

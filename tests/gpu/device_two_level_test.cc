@@ -24,7 +24,7 @@
 #include "transport/faulty.h"
 #include "transport/threads.h"
 
-namespace laconic {
+namespace laconic::device_two_level_test {
 namespace {
 
 using test::Bytes;
@@ -153,4 +153,4 @@ TEST_F(DeviceTwoLevel, FailuresReachEveryRank) {
 }
 
 }  // namespace
-}  // namespace laconic
+}  // namespace laconic::device_two_level_test

@@ -6,7 +6,7 @@
 #include "support/patched_crc.h"
 #include "support/sanitized.h"
 
-namespace laconic::test {
+namespace laconic::test::emulated_hostile_test {
 namespace {
 
 constexpr auto too_many_terms = static_cast<std::uint32_t>(gpu::Fault::too_many_terms);
@@ -154,4 +154,4 @@ TEST(GpuHostileChunk, IsReadAsOnTheCpuWhicheverBitIsDamaged) {
 }
 
 }  // namespace
-}  // namespace laconic::test
+}  // namespace laconic::test::emulated_hostile_test

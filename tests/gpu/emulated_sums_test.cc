@@ -8,7 +8,7 @@
 #include "gpu/emulated.h"
 #include "support/sanitized.h"
 
-namespace laconic::test {
+namespace laconic::test::emulated_sums_test {
 namespace {
 
 /// How the integers of a chunk go on.
@@ -152,4 +152,4 @@ INSTANTIATE_TEST_SUITE_P(Floats, GpuEmulatedSums, testing::Values(DType::f32, DT
                          [](const auto& p) { return std::string(laconic::name_of(p.param)); });
 
 }  // namespace
-}  // namespace laconic::test
+}  // namespace laconic::test::emulated_sums_test

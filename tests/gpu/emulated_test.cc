@@ -8,7 +8,7 @@
 
 #include "support/sanitized.h"
 
-namespace laconic::test {
+namespace laconic::test::emulated_test {
 namespace {
 
 constexpr std::array float_dtypes = {DType::f32, DType::f64, DType::f16, DType::bf16};
@@ -228,4 +228,4 @@ INSTANTIATE_TEST_SUITE_P(Floats, GpuEmulated, testing::ValuesIn(float_dtypes),
                          [](const auto& p) { return std::string(laconic::name_of(p.param)); });
 
 }  // namespace
-}  // namespace laconic::test
+}  // namespace laconic::test::emulated_test

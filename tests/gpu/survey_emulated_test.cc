@@ -8,7 +8,7 @@
 #include "gpu/survey_cases.h"
 #include "gpu/survey_steps.h"
 
-namespace laconic::test {
+namespace laconic::test::survey_emulated_test {
 namespace {
 
 using namespace gpu::emulated;  // NOLINT(google-build-using-namespace)
@@ -182,4 +182,4 @@ TEST(OutlierBits, AreThoseOfEveryMagnitude) {
 }
 
 }  // namespace
-}  // namespace laconic::test
+}  // namespace laconic::test::survey_emulated_test

@@ -15,7 +15,7 @@
 #include "gpu/tile.h"
 #include "support/sample_data.h"
 
-namespace laconic::test {
+namespace laconic::test::warp_steps_test {
 namespace {
 
 using namespace gpu::emulated;  // NOLINT(google-build-using-namespace)
@@ -165,4 +165,4 @@ TEST(LaneOrders, AreAllOfTheLanes) {
 }
 
 }  // namespace
-}  // namespace laconic::test
+}  // namespace laconic::test::warp_steps_test

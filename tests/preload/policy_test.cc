@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 
-namespace laconic::preload {
+namespace laconic::preload::policy_test {
 namespace {
 
 /// What parse_policy says of a text that it refuses.
@@ -220,4 +220,4 @@ TEST(Policy, TheEnvironmentStandsBehindTheRules) {
 }
 
 }  // namespace
-}  // namespace laconic::preload
+}  // namespace laconic::preload::policy_test

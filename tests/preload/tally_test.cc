@@ -7,7 +7,7 @@
 
 #include "preload/variables.h"
 
-namespace laconic::preload {
+namespace laconic::preload::tally_test {
 namespace {
 
 Report report(std::uint64_t original, std::uint64_t wire) {
@@ -115,4 +115,4 @@ TEST(Tally, RanksAddUp) {
 }
 
 }  // namespace
-}  // namespace laconic::preload
+}  // namespace laconic::preload::tally_test

@@ -3,7 +3,7 @@
 #include "schedule/direct.h"
 #include "schedule/symbolic.h"
 
-namespace laconic::schedule {
+namespace laconic::schedule::schedule_direct_test {
 namespace {
 
 /// Every rank has a message for every other one in each slab.
@@ -51,4 +51,4 @@ TEST(Direct, OnlyOperandsAndSumsOfAllTravel) {
 }
 
 }  // namespace
-}  // namespace laconic::schedule
+}  // namespace laconic::schedule::schedule_direct_test

@@ -8,7 +8,7 @@
 #include "schedule/halving.h"
 #include "schedule/symbolic.h"
 
-namespace laconic::schedule {
+namespace laconic::schedule::schedule_logarithmic_test {
 namespace {
 
 using symbolic::Contributions;
@@ -49,4 +49,4 @@ TEST(Bruck, Allgather) { expect_for_every_n(bruck::allgather, owners, log2_up); 
 TEST(Bruck, Alltoall) { expect_for_every_n(bruck::alltoall, for_me, log2_up); }
 
 }  // namespace
-}  // namespace laconic::schedule
+}  // namespace laconic::schedule::schedule_logarithmic_test

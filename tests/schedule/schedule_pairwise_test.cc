@@ -6,7 +6,7 @@
 #include "schedule/pairwise.h"
 #include "schedule/symbolic.h"
 
-namespace laconic::schedule {
+namespace laconic::schedule::schedule_pairwise_test {
 namespace {
 
 TEST(Pairwise, EveryRankGetsWhatEveryRankHadForIt) {
@@ -74,4 +74,4 @@ TEST(Pairwise, InEveryStepEveryRankSendsToOneAndReceivesFromOne) {
 }
 
 }  // namespace
-}  // namespace laconic::schedule
+}  // namespace laconic::schedule::schedule_pairwise_test

@@ -5,7 +5,7 @@
 #include "schedule/ring.h"
 #include "schedule/symbolic.h"
 
-namespace laconic::schedule {
+namespace laconic::schedule::schedule_ring_test {
 namespace {
 
 std::vector<Program> all_ranks(int n, Program (*make)(int, int)) {
@@ -95,4 +95,4 @@ TEST(SymbolicChecker, FindsAMissingMessageAMisplacedBlockAndADoubleContribution)
 }
 
 }  // namespace
-}  // namespace laconic::schedule
+}  // namespace laconic::schedule::schedule_ring_test

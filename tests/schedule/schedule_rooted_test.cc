@@ -8,7 +8,7 @@
 #include "schedule/symbolic.h"
 #include "schedule/tree.h"
 
-namespace laconic::schedule {
+namespace laconic::schedule::schedule_rooted_test {
 namespace {
 
 using symbolic::Contributions;
@@ -69,4 +69,4 @@ TEST(Chain, NobodySendsTheDataTwice) {
 }
 
 }  // namespace
-}  // namespace laconic::schedule
+}  // namespace laconic::schedule::schedule_rooted_test

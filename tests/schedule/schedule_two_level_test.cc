@@ -11,7 +11,7 @@
 #include "schedule/tree.h"
 #include "schedule/two_level.h"
 
-namespace laconic::schedule {
+namespace laconic::schedule::schedule_two_level_test {
 namespace {
 
 using symbolic::Contributions;
@@ -192,4 +192,4 @@ TEST(SymbolicChecker, FindsAWrongFormAndElementsThatAreNotThere) {
 }
 
 }  // namespace
-}  // namespace laconic::schedule
+}  // namespace laconic::schedule::schedule_two_level_test

@@ -60,7 +60,7 @@ Located located_by_kernel(const Memory& frame, const Grid& grid, std::size_t cou
   });
 }
 
-/// The source that gpu_emulated_hostile_test compares with the CPU.
+/// The source that gpu_emulated_test compares with the CPU.
 Located located_by_source(const Memory& frame, const Grid& grid, std::size_t count) {
   return located(frame, grid, count, [](const device::Location& at, u64 tiles) {
     device::TileShared shared{};
