@@ -146,7 +146,9 @@ void sum_floats(const std::vector<ConstArray>& operands, MutArray out, int divis
     widen(operands[0], s.high);
     // Starting from the first operand, not from 0, keeps the sign of a zero. NaN - NaN marks what is not finite.
     std::fill_n(s.low.begin(), count, 0.0);
-    for (std::size_t i = 0; i < count; ++i) s.bad[i] = std::abs(s.high[i] - s.high[i]);
+    for (std::size_t i = 0; i < count; ++i) {
+      s.bad[i] = std::abs(s.high[i] - s.high[i]);  // NOLINT(misc-redundant-expression)
+    }
     for (std::size_t k = 1; k < operands.size(); ++k) {
       widen(operands[k], x);
       accumulate(s, x, count);

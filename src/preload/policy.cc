@@ -77,7 +77,7 @@ void Rule::narrow(const std::optional<Bound>& within) {
     }
   }
   if (taken.empty()) throw Error(*why_not);
-  if (taken.size() < every_dtype.size()) dtypes = taken;
+  if (taken.size() < every_dtype.size()) dtypes = std::move(taken);
 }
 
 bool Rule::may_match(const Situation& s) const {

@@ -81,10 +81,10 @@ void duplicate_from_fortran(const char* function, const MPI_Fint* comm, Argument
 
 extern "C" {
 
-int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* made, MPI_Request* request) {
+int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
   static const auto mpi = laconic::preload::next<decltype(&PMPI_Comm_idup)>("MPI_Comm_idup");
   begin_to_duplicate(comm);
-  return mpi(comm, made, request);
+  return mpi(comm, newcomm, request);
 }
 
 int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made, MPI_Request* request);

@@ -150,31 +150,31 @@ int class_of(VariableKind kind) {
 
 extern "C" {
 
-int MPI_T_pvar_get_num(int* count) {
+int MPI_T_pvar_get_num(int* num_pvar) {
   int others = 0;
-  int code = MPI(get_num)(count == nullptr ? nullptr : &others);
-  if (code != MPI_SUCCESS || count == nullptr) return code;
+  int code = MPI(get_num)(num_pvar == nullptr ? nullptr : &others);
+  if (code != MPI_SUCCESS || num_pvar == nullptr) return code;
   int ignored = 0;
   code = first_own(ignored);
-  *count = others + own_count();
+  *num_pvar = others + own_count();
   return code;
 }
 
-int MPI_T_pvar_get_info(int index, char* name, int* name_size, int* verbosity, int* var_class, MPI_Datatype* datatype,
-                        MPI_T_enum* enumeration, char* text, int* text_size, int* bind, int* readonly, int* continuous,
-                        int* atomic) {
+int MPI_T_pvar_get_info(int pvar_index, char* name, int* name_len, int* verbosity, int* var_class,
+                        MPI_Datatype* datatype, MPI_T_enum* enumtype, char* desc, int* desc_len, int* bind,
+                        int* readonly, int* continuous, int* atomic) {
   Place place;
-  if (const int code = find(index, place); code != MPI_SUCCESS) return code;
+  if (const int code = find(pvar_index, place); code != MPI_SUCCESS) return code;
   if (!place.own)
-    return MPI(get_info)(place.index, name, name_size, verbosity, var_class, datatype, enumeration, text, text_size,
-                         bind, readonly, continuous, atomic);
+    return MPI(get_info)(place.index, name, name_len, verbosity, var_class, datatype, enumtype, desc, desc_len, bind,
+                         readonly, continuous, atomic);
   const Variable& v = variables()[static_cast<std::size_t>(place.index)];
-  give(v.name, name, name_size);
-  give(v.description, text, text_size);
+  give(v.name, name, name_len);
+  give(v.description, desc, desc_len);
   give<int>(MPI_T_VERBOSITY_USER_BASIC, verbosity);
   give(class_of(v.kind), var_class);
   give(v.kind == VariableKind::counter ? MPI_UNSIGNED_LONG_LONG : MPI_DOUBLE, datatype);
-  give(MPI_T_ENUM_NULL, enumeration);
+  give(MPI_T_ENUM_NULL, enumtype);
   give<int>(MPI_T_BIND_NO_OBJECT, bind);
   give(1, readonly);
   give(1, continuous);
@@ -182,25 +182,25 @@ int MPI_T_pvar_get_info(int index, char* name, int* name_size, int* verbosity, i
   return MPI_SUCCESS;
 }
 
-int MPI_T_pvar_get_index(const char* name, int var_class, int* index) {
+int MPI_T_pvar_get_index(const char* name, int var_class, int* pvar_index) {
   int first = 0;
   if (const int code = first_own(first); code != MPI_SUCCESS) return code;
-  for (int k = 0; k < own_count() && name != nullptr && index != nullptr; ++k) {
+  for (int k = 0; k < own_count() && name != nullptr && pvar_index != nullptr; ++k) {
     const Variable& v = variables()[static_cast<std::size_t>(k)];
     if (v.name != name || class_of(v.kind) != var_class) continue;
-    *index = first + k;
+    *pvar_index = first + k;
     return MPI_SUCCESS;
   }
-  const int code = MPI(get_index)(name, var_class, index);
-  if (code == MPI_SUCCESS && *index >= first) *index += own_count();
+  const int code = MPI(get_index)(name, var_class, pvar_index);
+  if (code == MPI_SUCCESS && *pvar_index >= first) *pvar_index += own_count();
   return code;
 }
 
-int MPI_T_pvar_handle_alloc(MPI_T_pvar_session session, int index, void* object, MPI_T_pvar_handle* handle,
+int MPI_T_pvar_handle_alloc(MPI_T_pvar_session session, int pvar_index, void* obj_handle, MPI_T_pvar_handle* handle,
                             int* count) {
   Place place;
-  if (const int code = find(index, place); code != MPI_SUCCESS) return code;
-  if (!place.own) return MPI(handle_alloc)(session, place.index, object, handle, count);
+  if (const int code = find(pvar_index, place); code != MPI_SUCCESS) return code;
+  if (!place.own) return MPI(handle_alloc)(session, place.index, obj_handle, handle, count);
   if (session == MPI_T_PVAR_SESSION_NULL) return MPI_T_ERR_INVALID_SESSION;
   *handle = handles().add(session, static_cast<std::size_t>(place.index));
   give(1, count);
@@ -221,11 +221,11 @@ int MPI_T_pvar_session_free(MPI_T_pvar_session* session) {
   return MPI(session_free)(session);
 }
 
-int MPI_T_pvar_read(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void* to) {
+int MPI_T_pvar_read(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void* buf) {
   const auto* const own = handles().find(handle);
-  if (own == nullptr) return MPI(read)(session, handle, to);
+  if (own == nullptr) return MPI(read)(session, handle, buf);
   if (own->session != session) return MPI_T_ERR_INVALID_HANDLE;
-  std::visit([to](auto value) { std::memcpy(to, &value, sizeof value); },
+  std::visit([buf](auto value) { std::memcpy(buf, &value, sizeof value); },
              value_of(own->variable, laconic::preload::tally_of_process()));
   return MPI_SUCCESS;
 }
@@ -239,16 +239,16 @@ int MPI_T_pvar_stop(MPI_T_pvar_session session, MPI_T_pvar_handle handle) {
   return handles().find(handle) != nullptr ? MPI_T_ERR_PVAR_NO_STARTSTOP : MPI(stop)(session, handle);
 }
 
-int MPI_T_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_handle handle, const void* from) {
-  return handles().find(handle) != nullptr ? MPI_T_ERR_PVAR_NO_WRITE : MPI(write)(session, handle, from);
+int MPI_T_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_handle handle, const void* buf) {
+  return handles().find(handle) != nullptr ? MPI_T_ERR_PVAR_NO_WRITE : MPI(write)(session, handle, buf);
 }
 
 int MPI_T_pvar_reset(MPI_T_pvar_session session, MPI_T_pvar_handle handle) {
   return handles().find(handle) != nullptr ? MPI_T_ERR_PVAR_NO_WRITE : MPI(reset)(session, handle);
 }
 
-int MPI_T_pvar_readreset(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void* to) {
-  return handles().find(handle) != nullptr ? MPI_T_ERR_PVAR_NO_WRITE : MPI(readreset)(session, handle, to);
+int MPI_T_pvar_readreset(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void* buf) {
+  return handles().find(handle) != nullptr ? MPI_T_ERR_PVAR_NO_WRITE : MPI(readreset)(session, handle, buf);
 }
 
 }  // extern "C"
