@@ -9,129 +9,18 @@
 #include <laconic/laconic.h>
 
 #include <cstddef>
-#include <cstdint>
+#include <exception>
+#include <laconic/cpp/buffer.hpp>
+#include <laconic/cpp/calls.hpp>
+#include <laconic/cpp/element.hpp>
+#include <laconic/cpp/options.hpp>
 #include <memory>
-#include <numeric>
-#include <optional>
 #include <span>
-#include <stdexcept>
-#include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace laconic {
-// Its own symbols: the library behind the C interface has classes of the same names.
 inline namespace public_v1 {
-
-class Error : public std::runtime_error {
- public:
-  Error(int code, const char* text) : std::runtime_error(text), code_(static_cast<laconic_error>(code)) {}
-  [[nodiscard]] laconic_error code() const noexcept { return code_; }
-
- private:
-  laconic_error code_;
-};
-
-/// Throws what a C call reported.
-inline void check(int code) {
-  if (code != LACONIC_OK) throw Error(code, laconic_last_error());
-}
-
-enum class Op {
-  sum = LACONIC_SUM,
-  average = LACONIC_AVERAGE,
-  min = LACONIC_MIN,
-  max = LACONIC_MAX,
-  product = LACONIC_PRODUCT
-};
-
-enum class Schedule {
-  automatic = LACONIC_AUTOMATIC,
-  ring = LACONIC_RING,
-  recursive_doubling = LACONIC_RECURSIVE_DOUBLING,
-  rabenseifner = LACONIC_RABENSEIFNER,
-  two_level = LACONIC_TWO_LEVEL,
-  direct = LACONIC_DIRECT
-};
-
-enum class Mode {
-  from_environment = LACONIC_MODE_DEFAULT,
-  automatic = LACONIC_MODE_AUTOMATIC,
-  compressed = LACONIC_MODE_COMPRESSED,
-  plain = LACONIC_MODE_PLAIN
-};
-
-enum class Codec {
-  automatic = LACONIC_CODEC_DEFAULT,
-  slice = LACONIC_SLICE,
-  szx = LACONIC_SZX,
-  fzlight = LACONIC_FZLIGHT,
-  zfp = LACONIC_ZFP,
-  zfp_rate = LACONIC_ZFP_RATE,
-  lz4 = LACONIC_LZ4,
-  lz4hc = LACONIC_LZ4HC,
-  zstd = LACONIC_ZSTD
-};
-
-enum class Framework {
-  automatic = LACONIC_FRAMEWORK_DEFAULT,
-  on_grid = LACONIC_ON_GRID,
-  stepwise = LACONIC_STEPWISE,
-  point_to_point = LACONIC_POINT_TO_POINT
-};
-
-/// Empty bound, 0 threads, no word on verify: as the environment says.
-struct Options {
-  std::string bound{};
-  int threads = 0;
-  bool unconfirmed = false;
-  std::size_t segment = 0;
-  Schedule schedule = Schedule::automatic;
-  std::optional<bool> verify{};
-  Mode mode = Mode::from_environment;
-  Codec codec = Codec::automatic;
-  Framework framework = Framework::automatic;
-
-  /// Points to this one's bound.
-  [[nodiscard]] laconic_options raw() const&& = delete;
-  [[nodiscard]] laconic_options raw() const& {
-    laconic_options o = LACONIC_OPTIONS_INIT;
-    o.bound = bound.empty() ? nullptr : bound.c_str();
-    o.threads = threads;
-    o.unconfirmed = unconfirmed ? 1 : 0;
-    o.segment = segment;
-    o.schedule = static_cast<laconic_schedule>(schedule);
-    if (verify) o.verify = *verify ? 1 : -1;
-    o.mode = static_cast<laconic_mode>(mode);
-    o.codec = static_cast<laconic_codec>(codec);
-    o.framework = static_cast<laconic_framework>(framework);
-    return o;
-  }
-};
-
-/// Arrays of f16 and bf16, which C++20 has no types for, take the C calls.
-template <typename T>
-concept Element =
-    std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t> ||
-    std::is_same_v<T, std::int64_t> || std::is_same_v<T, std::uint32_t> || std::is_same_v<T, std::uint64_t>;
-
-template <Element T>
-constexpr laconic_dtype dtype_of() {
-  if constexpr (std::is_same_v<T, float>) return LACONIC_F32;
-  if constexpr (std::is_same_v<T, double>) return LACONIC_F64;
-  if constexpr (std::is_same_v<T, std::int32_t>) return LACONIC_I32;
-  if constexpr (std::is_same_v<T, std::int64_t>) return LACONIC_I64;
-  if constexpr (std::is_same_v<T, std::uint32_t>) return LACONIC_U32;
-  if constexpr (std::is_same_v<T, std::uint64_t>) return LACONIC_U64;
-}
-
-/// The parts of all ranks in one array: counts[r] elements of rank r, from element displs[r] on; without displs, one
-/// part after the other.
-struct Parts {
-  std::span<const std::size_t> counts;
-  std::span<const std::size_t> displs{};
-};
 
 /// A non-blocking call. Its buffers must outlive it. A communicator that ends before it has ended the call, too, which
 /// then is in no statistics.
@@ -159,8 +48,22 @@ class [[nodiscard]] Request {
   laconic_request* raw_ = nullptr;
 };
 
-/// Owns a communicator. What has no member takes the C call on raw(), and check(): non-blocking calls but these three
-/// (a Request owns what they return), arrays of f16 and bf16, options for one call.
+/// Waits for all of them; then throws what the first one that failed reported.
+inline void wait_all(std::span<Request> requests) {
+  std::exception_ptr wrong;
+  for (Request& request : requests) {
+    try {
+      request.wait();
+    } catch (const Error&) {
+      if (!wrong) wrong = std::current_exception();
+    }
+  }
+  if (wrong) std::rethrow_exception(wrong);
+}
+
+/// Owns a communicator. Each collective has a non-blocking form, whose name begins with i; either takes in_place as
+/// what it sends (a scatter: as what the root receives), and, as its last argument, options for this call, of which
+/// what is not set is the communicator's. Sizes that do not fit on one rank fail the call on every rank.
 class Comm {
  public:
   explicit Comm(laconic_comm* raw, const Options& options = {}) : raw_(raw) { set_options(options); }
@@ -174,179 +77,191 @@ class Comm {
     check(laconic_comm_set_options(raw_.get(), &o));
   }
 
+  /// send and recv are of the same size.
   template <Element T>
-  void allreduce(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, Op op) {
-    const Fit fit(send.size() == recv.size(), "allreduce: send and recv differ in size");
-    fit.check(laconic_allreduce(fit.data(send), recv.data(), fit.count(recv.size()), dtype_of<T>(), raw_op(op),
-                                raw_.get(), nullptr));
+  void allreduce(Send<T> send, Recv<T> recv, Op op, const Options& options = {}) {
+    make(detail::allreduce<T>(here(), send, recv, op), options);
   }
   template <Element T>
-  void allreduce(std::type_identity_t<std::span<T>> in_place, Op op) {
-    check(laconic_allreduce(LACONIC_IN_PLACE, in_place.data(), in_place.size(), dtype_of<T>(), raw_op(op), raw_.get(),
-                            nullptr));
+  Request iallreduce(LastingSend<T> send, Recv<T> recv, Op op, const Options& options = {}) {
+    return begin(detail::allreduce<T>(here(), send, recv, op), options);
   }
 
-  /// recv is looked at on the root only, where it is of send's size.
+  /// In place.
   template <Element T>
-  void reduce(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, Op op, int root) {
-    const Fit fit(rank() != root || send.size() == recv.size(), "reduce: send and recv differ in size");
-    fit.check(laconic_reduce(fit.data(send), recv.data(), fit.count(send.size()), dtype_of<T>(), raw_op(op), root,
-                             raw_.get(), nullptr));
+  void allreduce(Recv<T> data, Op op, const Options& options = {}) {
+    allreduce<T>(in_place, data, op, options);
+  }
+  template <Element T>
+  Request iallreduce(Recv<T> data, Op op, const Options& options = {}) {
+    return iallreduce<T>(in_place, data, op, options);
   }
 
+  /// recv is looked at on the root only, where it is of send's size; but a rank that sends in place sends it.
   template <Element T>
-  void scan(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, Op op) {
-    const Fit fit(send.size() == recv.size(), "scan: send and recv differ in size");
-    fit.check(laconic_scan(fit.data(send), recv.data(), fit.count(recv.size()), dtype_of<T>(), raw_op(op), raw_.get(),
-                           nullptr));
+  void reduce(Send<T> send, Recv<T> recv, Op op, int root, const Options& options = {}) {
+    make(detail::reduce<T>(here(), send, recv, op, root), options);
   }
   template <Element T>
-  void exscan(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, Op op) {
-    const Fit fit(send.size() == recv.size(), "exscan: send and recv differ in size");
-    fit.check(laconic_exscan(fit.data(send), recv.data(), fit.count(recv.size()), dtype_of<T>(), raw_op(op), raw_.get(),
-                             nullptr));
-  }
-
-  /// send.size() == recv.size() * size().
-  template <Element T>
-  void reduce_scatter(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, Op op) {
-    const Fit fit(send.size() == recv.size() * ranks(), "reduce_scatter: send is not size() recvs");
-    fit.check(laconic_reduce_scatter_block(fit.data(send), recv.data(), fit.count(recv.size()), dtype_of<T>(),
-                                           raw_op(op), raw_.get(), nullptr));
-  }
-
-  /// send.size() is the sum of the counts; recv is this rank's share.
-  template <Element T>
-  void reduce_scatter(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv,
-                      std::span<const std::size_t> counts, Op op) {
-    const Parts parts{.counts = counts};
-    const Fit fit(lie_within(parts, send.size()) && counts[static_cast<std::size_t>(rank())] == recv.size() &&
-                      std::reduce(counts.begin(), counts.end()) == send.size(),
-                  "reduce_scatter: counts do not add up to send, or recv is not this rank's share");
-    fit.check(laconic_reduce_scatter(send.data(), recv.data(), fit.counts(parts), dtype_of<T>(), raw_op(op), raw_.get(),
-                                     nullptr));
-  }
-
-  /// recv.size() == send.size() * size().
-  template <Element T>
-  void allgather(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv) {
-    const Fit fit(recv.size() == send.size() * ranks(), "allgather: recv is not size() sends");
-    fit.check(
-        laconic_allgather(fit.data(send), fit.count(send.size()), recv.data(), dtype_of<T>(), raw_.get(), nullptr));
+  Request ireduce(LastingSend<T> send, Recv<T> recv, Op op, int root, const Options& options = {}) {
+    return begin(detail::reduce<T>(here(), send, recv, op, root), options);
   }
 
   template <Element T>
-  void bcast(std::type_identity_t<std::span<T>> data, int root) {
-    check(laconic_bcast(data.data(), data.size(), dtype_of<T>(), root, raw_.get(), nullptr));
+  void scan(Send<T> send, Recv<T> recv, Op op, const Options& options = {}) {
+    make(detail::scan<T>(here(), send, recv, op), options);
+  }
+  template <Element T>
+  Request iscan(LastingSend<T> send, Recv<T> recv, Op op, const Options& options = {}) {
+    return begin(detail::scan<T>(here(), send, recv, op), options);
+  }
+
+  /// On rank 0, where nothing is written, recv may be empty.
+  template <Element T>
+  void exscan(Send<T> send, Recv<T> recv, Op op, const Options& options = {}) {
+    make(detail::exscan<T>(here(), send, recv, op), options);
+  }
+  template <Element T>
+  Request iexscan(LastingSend<T> send, Recv<T> recv, Op op, const Options& options = {}) {
+    return begin(detail::exscan<T>(here(), send, recv, op), options);
+  }
+
+  /// send.size() == recv.size() * size(). In place, recv has all of it, and the share comes to its front.
+  template <Element T>
+  void reduce_scatter(Send<T> send, Recv<T> recv, Op op, const Options& options = {}) {
+    make(detail::reduce_scatter<T>(here(), send, recv, op), options);
+  }
+  template <Element T>
+  Request ireduce_scatter(LastingSend<T> send, Recv<T> recv, Op op, const Options& options = {}) {
+    return begin(detail::reduce_scatter<T>(here(), send, recv, op), options);
+  }
+
+  /// send.size() is the sum of the counts; recv is this rank's share, or in place as above.
+  template <Element T>
+  void reduce_scatter(Send<T> send, Recv<T> recv, std::span<const std::size_t> counts, Op op,
+                      const Options& options = {}) {
+    make(detail::reduce_scatter<T>(here(), send, recv, counts, op), options);
+  }
+  template <Element T>
+  Request ireduce_scatter(LastingSend<T> send, Recv<T> recv, std::span<const std::size_t> counts, Op op,
+                          const Options& options = {}) {
+    return begin(detail::reduce_scatter<T>(here(), send, recv, counts, op), options);
+  }
+
+  template <Element T>
+  void bcast(Recv<T> data, int root, const Options& options = {}) {
+    make(detail::bcast<T>(here(), data, root), options);
+  }
+  template <Element T>
+  Request ibcast(Recv<T> data, int root, const Options& options = {}) {
+    return begin(detail::bcast<T>(here(), data, root), options);
   }
 
   /// On the root, send.size() == recv.size() * size(); elsewhere send is not looked at.
   template <Element T>
-  void scatter(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, int root) {
-    const Fit fit(rank() != root || send.size() == recv.size() * ranks(), "scatter: send is not size() recvs");
-    fit.check(
-        laconic_scatter(fit.data(send), recv.data(), fit.count(recv.size()), dtype_of<T>(), root, raw_.get(), nullptr));
+  void scatter(Send<T> send, RecvOrInPlace<T> recv, int root, const Options& options = {}) {
+    make(detail::scatter<T>(here(), send, recv, root), options);
+  }
+  template <Element T>
+  Request iscatter(LastingSend<T> send, RecvOrInPlace<T> recv, int root, const Options& options = {}) {
+    return begin(detail::scatter<T>(here(), send, recv, root), options);
   }
 
-  /// On the root, recv.size() == send.size() * size(); elsewhere recv is not looked at.
+  /// On the root, recv.size() == send.size() * size(); elsewhere recv is not looked at, nor is anything in place.
   template <Element T>
-  void gather(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, int root) {
-    const Fit fit(rank() != root || recv.size() == send.size() * ranks(), "gather: recv is not size() sends");
-    fit.check(
-        laconic_gather(fit.data(send), fit.count(send.size()), recv.data(), dtype_of<T>(), root, raw_.get(), nullptr));
+  void gather(Send<T> send, Recv<T> recv, int root, const Options& options = {}) {
+    make(detail::gather<T>(here(), send, recv, root), options);
+  }
+  template <Element T>
+  Request igather(LastingSend<T> send, Recv<T> recv, int root, const Options& options = {}) {
+    return begin(detail::gather<T>(here(), send, recv, root), options);
   }
 
-  /// Parts must lie within their array, whose gaps are not written; else the call fails on every rank, elsewhere as one
-  /// without counts. send is this rank's part.
+  /// recv.size() == send.size() * size().
   template <Element T>
-  void allgatherv(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv,
-                  const Parts& parts) {
-    const Fit fit(lie_within(parts, recv.size()) && parts.counts[static_cast<std::size_t>(rank())] == send.size(),
-                  "allgatherv: parts do not lie within recv, or send is not this rank's part");
-    fit.check(laconic_allgatherv(send.data(), recv.data(), fit.counts(parts), displs_of(parts), dtype_of<T>(),
-                                 raw_.get(), nullptr));
-  }
-  /// send and parts are looked at on the root only.
-  template <Element T>
-  void scatterv(std::type_identity_t<std::span<const T>> send, const Parts& parts,
-                std::type_identity_t<std::span<T>> recv, int root) {
-    const Fit fit(rank() != root || lie_within(parts, send.size()), "scatterv: parts do not lie within send");
-    fit.check(laconic_scatterv(send.data(), fit.counts(parts), displs_of(parts), recv.data(), recv.size(),
-                               dtype_of<T>(), root, raw_.get(), nullptr));
-  }
-  /// recv and parts are looked at on the root only.
-  template <Element T>
-  void gatherv(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv,
-               const Parts& parts, int root) {
-    const Fit fit(rank() != root || lie_within(parts, recv.size()), "gatherv: parts do not lie within recv");
-    fit.check(laconic_gatherv(send.data(), send.size(), recv.data(), fit.counts(parts), displs_of(parts), dtype_of<T>(),
-                              root, raw_.get(), nullptr));
+  void allgather(Send<T> send, Recv<T> recv, const Options& options = {}) {
+    make(detail::allgather<T>(here(), send, recv), options);
   }
   template <Element T>
-  void alltoallv(std::type_identity_t<std::span<const T>> send, const Parts& out,
-                 std::type_identity_t<std::span<T>> recv, const Parts& in) {
-    const Fit fit(lie_within(out, send.size()) && lie_within(in, recv.size()),
-                  "alltoallv: parts do not lie within send, or within recv");
-    fit.check(laconic_alltoallv(send.data(), fit.counts(out), displs_of(out), recv.data(), fit.counts(in),
-                                displs_of(in), dtype_of<T>(), raw_.get(), nullptr));
+  Request iallgather(LastingSend<T> send, Recv<T> recv, const Options& options = {}) {
+    return begin(detail::allgather<T>(here(), send, recv), options);
   }
 
   /// Both are size() blocks of the same size.
   template <Element T>
-  void alltoall(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv) {
-    const std::size_t n = ranks();
-    const Fit fit(recv.size() == send.size() && send.size() % n == 0,
-                  "alltoall: send and recv are not size() blocks each");
-    fit.check(
-        laconic_alltoall(fit.data(send), recv.data(), fit.count(recv.size() / n), dtype_of<T>(), raw_.get(), nullptr));
+  void alltoall(Send<T> send, Recv<T> recv, const Options& options = {}) {
+    make(detail::alltoall<T>(here(), send, recv), options);
+  }
+  template <Element T>
+  Request ialltoall(LastingSend<T> send, Recv<T> recv, const Options& options = {}) {
+    return begin(detail::alltoall<T>(here(), send, recv), options);
+  }
+
+  /// Parts must lie within their array, whose gaps are not written. send is this rank's part.
+  template <Element T>
+  void allgatherv(Send<T> send, Recv<T> recv, const Parts& parts, const Options& options = {}) {
+    make(detail::allgatherv<T>(here(), send, recv, parts), options);
+  }
+  template <Element T>
+  Request iallgatherv(LastingSend<T> send, Recv<T> recv, const Parts& parts, const Options& options = {}) {
+    return begin(detail::allgatherv<T>(here(), send, recv, parts), options);
+  }
+
+  /// send and parts are looked at on the root only.
+  template <Element T>
+  void scatterv(Send<T> send, const Parts& parts, RecvOrInPlace<T> recv, int root, const Options& options = {}) {
+    make(detail::scatterv<T>(here(), send, parts, recv, root), options);
+  }
+  template <Element T>
+  Request iscatterv(LastingSend<T> send, const Parts& parts, RecvOrInPlace<T> recv, int root,
+                    const Options& options = {}) {
+    return begin(detail::scatterv<T>(here(), send, parts, recv, root), options);
+  }
+
+  /// recv and parts are looked at on the root only.
+  template <Element T>
+  void gatherv(Send<T> send, Recv<T> recv, const Parts& parts, int root, const Options& options = {}) {
+    make(detail::gatherv<T>(here(), send, recv, parts, root), options);
+  }
+  template <Element T>
+  Request igatherv(LastingSend<T> send, Recv<T> recv, const Parts& parts, int root, const Options& options = {}) {
+    return begin(detail::gatherv<T>(here(), send, recv, parts, root), options);
+  }
+
+  /// In place, out is not looked at: {}.
+  template <Element T>
+  void alltoallv(Send<T> send, const Parts& out, Recv<T> recv, const Parts& in, const Options& options = {}) {
+    make(detail::alltoallv<T>(here(), send, out, recv, in), options);
+  }
+  template <Element T>
+  Request ialltoallv(LastingSend<T> send, const Parts& out, Recv<T> recv, const Parts& in,
+                     const Options& options = {}) {
+    return begin(detail::alltoallv<T>(here(), send, out, recv, in), options);
   }
 
   template <Element T>
-  Request iallreduce(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv, Op op) {
-    const Fit fit(send.size() == recv.size(), "iallreduce: send and recv differ in size");
-    laconic_request* r = nullptr;
-    check(laconic_iallreduce(fit.data(send), recv.data(), fit.count(recv.size()), dtype_of<T>(), raw_op(op), raw_.get(),
-                             nullptr, &r));
-    return fit.begun(Request(r));
-  }
-  /// A temporary's elements would be gone before the call is done.
-  template <Element T>
-  Request iallreduce(const std::vector<T>&& send, std::type_identity_t<std::span<T>> recv, Op op) = delete;
-  template <Element T>
-  Request ibcast(std::type_identity_t<std::span<T>> data, int root) {
-    laconic_request* r = nullptr;
-    check(laconic_ibcast(data.data(), data.size(), dtype_of<T>(), root, raw_.get(), nullptr, &r));
-    return Request(r);
-  }
-  template <Element T>
-  Request iallgather(std::type_identity_t<std::span<const T>> send, std::type_identity_t<std::span<T>> recv) {
-    const Fit fit(recv.size() == send.size() * ranks(), "iallgather: recv is not size() sends");
-    laconic_request* r = nullptr;
-    check(laconic_iallgather(fit.data(send), fit.count(send.size()), recv.data(), dtype_of<T>(), raw_.get(), nullptr,
-                             &r));
-    return fit.begun(Request(r));
-  }
-
-  template <Element T>
-  Request iallgather(const std::vector<T>&& send, std::type_identity_t<std::span<T>> recv) = delete;
-
-  template <Element T>
-  void send(std::type_identity_t<std::span<const T>> data, int dest, int tag = 0) {
-    check(laconic_send(data.data(), data.size(), dtype_of<T>(), dest, tag, raw_.get(), nullptr));
+  void send(Recv<const T> data, int dest, int tag = 0, const Options& options = {}) {
+    check(with(options, [&](const laconic_options* o) {
+      return laconic_send(data.data(), data.size(), dtype_of<T>(), dest, tag, raw_.get(), o);
+    }));
   }
   /// Returns how many elements came.
   template <Element T>
-  std::size_t recv(std::type_identity_t<std::span<T>> room, int source, int tag = 0) {
+  std::size_t recv(Recv<T> room, int source, int tag = 0, const Options& options = {}) {
     std::size_t received = 0;
-    check(laconic_recv(room.data(), room.size(), dtype_of<T>(), source, tag, &received, raw_.get(), nullptr));
+    check(with(options, [&](const laconic_options* o) {
+      return laconic_recv(room.data(), room.size(), dtype_of<T>(), source, tag, &received, raw_.get(), o);
+    }));
     return received;
   }
   template <Element T>
-  std::size_t sendrecv(std::type_identity_t<std::span<const T>> data, int dest, std::type_identity_t<std::span<T>> room,
-                       int source, int tag = 0) {
+  std::size_t sendrecv(Recv<const T> data, int dest, Recv<T> room, int source, int tag = 0,
+                       const Options& options = {}) {
     std::size_t received = 0;
-    check(laconic_sendrecv(data.data(), data.size(), dtype_of<T>(), dest, tag, room.data(), room.size(), dtype_of<T>(),
-                           source, tag, &received, raw_.get(), nullptr));
+    check(with(options, [&](const laconic_options* o) {
+      return laconic_sendrecv(data.data(), data.size(), dtype_of<T>(), dest, tag, room.data(), room.size(),
+                              dtype_of<T>(), source, tag, &received, raw_.get(), o);
+    }));
     return received;
   }
 
@@ -367,53 +282,30 @@ class Comm {
   struct Free {
     void operator()(laconic_comm* c) const { laconic_comm_free(c); }
   };
-  static laconic_op raw_op(Op op) { return static_cast<laconic_op>(op); }
-  // Whether the sizes of this rank's arrays fit, which the C interface does not know. If not, it gets an array, or
-  // counts, that are not there, and so tells all ranks; and what is wrong is thrown here.
-  class Fit {
-   public:
-    Fit(bool fits, const char* otherwise) : fits_(fits), otherwise_(otherwise) {}
-    template <class T>
-    [[nodiscard]] const T* data(std::span<const T> send) const {
-      return fits_ ? send.data() : nullptr;
-    }
-    [[nodiscard]] std::size_t count(std::size_t n) const { return fits_ || n != 0 ? n : 1; }
-    [[nodiscard]] const std::size_t* counts(const Parts& parts) const { return fits_ ? parts.counts.data() : nullptr; }
-    void check(int code) const {
-      if (!fits_) throw Error(LACONIC_INVALID_ARGUMENT, otherwise_);
-      public_v1::check(code);
-    }
-    // A call that was begun: where it cannot be, not before it has ended on this rank.
-    [[nodiscard]] Request begun(Request request) const {
-      if (fits_) return request;
-      {
-        const Request ending(std::move(request));
-      }
-      throw Error(LACONIC_INVALID_ARGUMENT, otherwise_);
-    }
 
-   private:
-    bool fits_;
-    const char* otherwise_;
-  };
-
-  [[nodiscard]] std::size_t ranks() const {
+  [[nodiscard]] detail::Here here() const {
     if (raw_ == nullptr) throw Error(LACONIC_INVALID_ARGUMENT, "comm is null");  // moved from
-    return static_cast<std::size_t>(size());
+    return {.rank = rank(), .ranks = static_cast<std::size_t>(size())};
   }
-  [[nodiscard]] bool lie_within(const Parts& parts, std::size_t elements) const {
-    const std::size_t n = ranks();
-    if (parts.counts.size() != n || (!parts.displs.empty() && parts.displs.size() != n)) return false;
-    std::size_t packed = 0;
-    for (std::size_t r = 0; r < n; ++r) {
-      const std::size_t first = parts.displs.empty() ? packed : parts.displs[r];
-      if (parts.counts[r] != 0 && (first > elements || parts.counts[r] > elements - first)) return false;
-      packed += parts.counts[r];
-    }
-    return true;
+  /// The code that C returns of these options; null, which takes it no reading, is the same as none that is set.
+  template <typename F>
+  static int with(const Options& options, const F& call) {
+    const laconic_options o = options.raw();
+    return call(options == Options{} ? nullptr : &o);
   }
-  static const std::size_t* displs_of(const Parts& parts) {
-    return parts.displs.empty() ? nullptr : parts.displs.data();
+  template <typename... C>
+  void make(const detail::Call<C...>& call, const Options& options) {
+    const int code = with(options, [&](const laconic_options* o) { return call.make(raw_.get(), o); });
+    call.fit().require("");
+    check(code);
+  }
+  template <typename... C>
+  Request begin(const detail::Call<C...>& call, const Options& options) {
+    laconic_request* request = nullptr;
+    check(with(options, [&](const laconic_options* o) { return call.begin(raw_.get(), o, &request); }));
+    if (!call.fit().fits()) laconic_wait(&request);  // not before it has ended on this rank
+    call.fit().require("i");
+    return Request(request);
   }
 
   std::unique_ptr<laconic_comm, Free> raw_;

@@ -339,15 +339,6 @@ template <typename T>
 concept HasOptionsForC = requires(T&& options) { std::forward<T>(options).raw(); };
 static_assert(HasOptionsForC<const laconic::Options&> && !HasOptionsForC<laconic::Options>);
 
-// So would what a call still sends.
-template <typename Sent>
-concept Begins = requires(laconic::Comm& comm, Sent&& sent, std::vector<float>& got) {
-  comm.iallreduce<float>(std::forward<Sent>(sent), got, laconic::Op::sum);
-  comm.iallgather<float>(std::forward<Sent>(sent), got);
-};
-static_assert(Begins<std::vector<float>&> && Begins<const std::vector<float>&> && Begins<std::span<const float>>);
-static_assert(!Begins<std::vector<float>> && !Begins<const std::vector<float>>);
-
 TEST_F(ApiArguments, InPlaceOnlyWhereItMeansSomething) {
   void* const here = LACONIC_IN_PLACE;
   const std::vector<std::size_t> counts(n, 100);
