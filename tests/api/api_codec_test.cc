@@ -1,9 +1,12 @@
 // The C interface's codec functions, and how errors come out of it.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <laconic/laconic.hpp>
 #include <string>
+
+#include "core/half.h"
 
 namespace {
 
@@ -39,6 +42,65 @@ TEST(ApiCodec, RelativeBoundsKnowTheRangeAndIntegersAreExact) {
   const std::vector<std::int64_t> numbers{1, -5, INT64_MAX, INT64_MIN, 0};
   EXPECT_EQ(laconic::decompress<std::int64_t>(laconic::compress<std::int64_t>(numbers, {.bound = "1e-3"})), numbers);
   EXPECT_EQ(laconic::decompress<float>(laconic::compress<float>(x, {.bound = "lossless"})), x);
+}
+
+struct OtherHalf {
+  std::uint16_t bits;
+};
+
+}  // namespace
+
+template <>
+inline constexpr laconic_dtype laconic::dtype_v<OtherHalf> = LACONIC_F16;
+static_assert(laconic::Element<OtherHalf> && laconic::dtype_of<OtherHalf>() == LACONIC_F16);
+static_assert(!laconic::Element<std::uint16_t> && !laconic::Element<const float>);
+
+namespace {
+
+// As the library itself does.
+TEST(ApiCodec, HalvesFromAndToFloat) {
+  const auto bits = [](float x) { return std::bit_cast<std::uint32_t>(x); };
+  const auto narrow = [](std::uint32_t x) {
+    const auto f = std::bit_cast<float>(x);
+    ASSERT_EQ(laconic::f16(f).bits, laconic::f16_of_f32(f)) << x;
+    ASSERT_EQ(laconic::bf16(f).bits, laconic::bf16_of_f32(f)) << x;
+  };
+  for (std::uint32_t h = 0; h <= 0xffffU; ++h) {
+    const auto half = static_cast<std::uint16_t>(h);
+    const std::uint32_t wide = bits(laconic::f32_of_f16(half));
+    ASSERT_EQ(bits(std::bit_cast<laconic::f16>(half)), wide) << h;
+    ASSERT_EQ(bits(std::bit_cast<laconic::bf16>(half)), bits(laconic::f32_of_bf16(half))) << h;
+    // Where one of them, or what lies between it and the next, begins.
+    for (const std::uint32_t near : {wide, wide + 0x1000, wide + 0x3000, h << 16, (h << 16) + 0x8000}) {
+      narrow(near - 1);
+      narrow(near);
+      narrow(near + 1);
+    }
+  }
+  for (std::uint64_t x = 0; x <= 0xffffffffU; x += 4099) narrow(static_cast<std::uint32_t>(x));
+  static_assert(laconic::f16(1.5F) == 1.5F && laconic::bf16(-2.0F) == -2.0F);
+}
+
+template <typename T>
+void expect_round_trip() {
+  std::vector<T> x;
+  for (const float e : wave(5000)) x.push_back(static_cast<T>(e));
+  const auto stream = laconic::compress<T>(x, {.bound = "1e-2"});
+  EXPECT_LT(stream.size(), x.size());
+  EXPECT_EQ(laconic::inspect(stream).dtype, laconic::dtype_of<T>());
+  const auto y = laconic::decompress<T>(stream);
+  ASSERT_EQ(y.size(), x.size());
+  for (std::size_t i = 0; i < x.size(); ++i)
+    ASSERT_LE(std::abs(static_cast<float>(x[i]) - static_cast<float>(y[i])), 1e-2F);
+  EXPECT_TRUE(laconic::decompress<T>(laconic::compress<T>(x, {.bound = "lossless"})) == x);
+}
+
+TEST(ApiCodec, HalvesRoundTrip) {
+  expect_round_trip<laconic::f16>();
+  expect_round_trip<laconic::bf16>();
+#ifdef __FLT16_MANT_DIG__
+  expect_round_trip<_Float16>();
+#endif
 }
 
 TEST(ApiCodec, EncodesWithTheCodecThatIsAskedFor) {

@@ -56,6 +56,9 @@ class ApiCpp : public testing::Test {
     }
   }
 
+  template <typename T>
+  void expect_sums();
+
   static constexpr std::size_t count = 1000;
   laconic::Comm comm;
   std::size_t n = static_cast<std::size_t>(comm.size());
@@ -321,6 +324,34 @@ TEST_F(ApiCpp, WaitsForAllAndThrowsWhatTheFirstReported) {
   for (laconic::Request& done : requests) EXPECT_TRUE(done.test());
   EXPECT_EQ(a, c);
   EXPECT_NO_THROW(laconic::wait_all({}));
+}
+
+/// T: of 16 bits.
+template <typename T>
+void ApiCpp::expect_sums() {
+  const auto of = [](std::size_t i, std::size_t r) { return static_cast<float>(i % 8 + r); };
+  std::vector<T> x(count), y(count);
+  for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<T>(of(i, me));
+  const auto expect_near = [&] {
+    for (std::size_t i = 0; i < count; ++i) {
+      float sum = 0;
+      for (std::size_t r = 0; r < n; ++r) sum += of(i, r);
+      ASSERT_NEAR(static_cast<float>(y[i]), sum, 1e-3F + sum / 256);
+    }
+  };
+  comm.allreduce<T>(x, y, Op::sum);
+  expect_near();
+  y = x;
+  comm.iallreduce<T>(in_place, y, Op::sum, {.bound = "lossless"}).wait();
+  expect_near();
+}
+
+TEST_F(ApiCpp, Halves) {
+  expect_sums<laconic::f16>();
+  expect_sums<laconic::bf16>();
+#ifdef __FLT16_MANT_DIG__
+  expect_sums<_Float16>();
+#endif
 }
 
 // Which non-blocking calls take what they send from it: no temporary, whose elements would be gone before they are
