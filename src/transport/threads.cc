@@ -1,6 +1,7 @@
 #include "transport/threads.h"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -44,7 +45,9 @@ struct Mailbox {
 
 struct Group {
   Group(std::vector<int> node_of_each, double timeout_seconds)
-      : boxes(node_of_each.size()), nodes(std::move(node_of_each)), timeout(timeout_seconds) {}
+      : boxes(node_of_each.size()), nodes(std::move(node_of_each)), timeout(timeout_seconds), awaited_by(boxes.size()) {
+    for (auto& awaited : awaited_by) awaited = Signs::nobody;
+  }
 
   /// The first failure counts; everyone who waits is woken to see it.
   void fail(const std::string& what) {
@@ -74,6 +77,21 @@ struct Group {
     return duplicates[nth];
   }
 
+  /// Whom rank `me`, which gives up, has not seen waiting or giving up within its patience, in words.
+  [[nodiscard]] std::string missing(int me) const {
+    const int ranks = static_cast<int>(boxes.size());
+    Signs signs(me, ranks);
+    const auto seen_all = [&] {
+      for (int r = 0; r < ranks; ++r) {
+        const int awaited = awaited_by[static_cast<std::size_t>(r)];
+        if (awaited != Signs::nobody) signs.hear(r, awaited);
+      }
+      return signs.of_all();
+    };
+    static_cast<void>(done_in_time(seen_all, patience_after(timeout)));
+    return signs.missing();
+  }
+
   [[nodiscard]] std::optional<std::string> failed() {
     const std::lock_guard lock(failure_mutex);
     return failure;
@@ -82,7 +100,8 @@ struct Group {
   std::vector<Mailbox> boxes;
   std::vector<int> nodes;
   double timeout;
-  std::mutex failure_mutex;  ///< taken after a mailbox's, never before
+  std::vector<std::atomic<int>> awaited_by;  ///< each rank, whom: see Signs
+  std::mutex failure_mutex;                  ///< taken after a mailbox's, never before
   std::optional<std::string> failure;
   std::vector<std::shared_ptr<Group>> duplicates;  ///< made by whoever asks first
 };
@@ -135,8 +154,14 @@ class RecvState final : public Request::State {
   }
 
   void wait() override {
-    if (done_by(Deadline(group_->timeout))) return;
-    throw_timeout(rank_, "a message from rank " + std::to_string(posted_.from), group_->timeout);
+    std::atomic<int>& awaited = group_->awaited_by[static_cast<std::size_t>(rank_)];
+    awaited = posted_.from;
+    if (done_by(Deadline(group_->timeout))) {
+      awaited = Signs::nobody;
+      return;
+    }
+    const std::string from = std::to_string(posted_.from);
+    throw_timeout(rank_, "a message from rank " + from + group_->missing(rank_), group_->timeout);
   }
 
   [[nodiscard]] int from() const { return posted_.from; }
@@ -219,11 +244,14 @@ class ThreadsTransport final : public Transport {
       receives.push_back(std::make_unique<RecvState>(group_, rank_, place, peer, small_tag));
       isend(mine, peer, small_tag).wait();
     }
+    std::atomic<int>& awaited = group_->awaited_by[static_cast<std::size_t>(rank_)];
+    awaited = Signs::everybody;
     const Deadline deadline(group_->timeout);
     std::vector<int> silent;
     for (const auto& r : receives)
       if (!r->done_by(deadline)) silent.push_back(r->from());
     if (!silent.empty()) throw_timeout(rank_, all_to_call + no_sign_of(silent), group_->timeout);
+    awaited = Signs::nobody;
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #endif
 
+#include <algorithm>
 #include <cstdio>
 
 #include "core/config.h"
@@ -15,6 +16,19 @@ namespace {
 std::string shown_seconds(double seconds) {
   char text[32];
   std::snprintf(text, sizeof text, "%g s", seconds);
+  return text;
+}
+
+/// "ranks 2 and 5".
+std::string in_words(std::span<const int> ranks) {
+  constexpr std::size_t most = 8;
+  const std::size_t named = ranks.size() <= most + 1 ? ranks.size() : most;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < named; ++i) {
+    if (i != 0) text += i + 1 == ranks.size() ? " and " : ", ";
+    text += std::to_string(ranks[i]);
+  }
+  if (named < ranks.size()) text += " and " + std::to_string(ranks.size() - named) + " others";
   return text;
 }
 
@@ -50,17 +64,34 @@ Deadline::Deadline(double seconds) : finite_(seconds > 0 && seconds < 3e9), at_(
   }
 }
 
-std::string no_sign_of(std::span<const int> ranks) {
-  if (ranks.empty()) return "";
-  constexpr std::size_t most = 8;
-  const std::size_t named = ranks.size() <= most + 1 ? ranks.size() : most;
-  std::string text = ranks.size() == 1 ? ": no sign of rank " : ": no sign of ranks ";
-  for (std::size_t i = 0; i < named; ++i) {
-    if (i != 0) text += i + 1 == ranks.size() ? " and " : ", ";
-    text += std::to_string(ranks[i]);
+std::string no_sign_of(std::span<const int> ranks) { return ranks.empty() ? "" : ": no sign of " + in_words(ranks); }
+
+Signs::Signs(int rank, int size) : heard_(static_cast<std::size_t>(size)), awaited_(static_cast<std::size_t>(size)) {
+  hear(rank, nobody);
+}
+
+void Signs::hear(int who, int awaited) {
+  heard_[static_cast<std::size_t>(who)] = true;
+  if (awaited == everybody) awaited_.assign(awaited_.size(), true);
+  if (awaited >= 0) awaited_.at(static_cast<std::size_t>(awaited)) = true;
+}
+
+bool Signs::of_all() const { return std::ranges::find(heard_, false) == heard_.end(); }
+
+std::string Signs::missing() const {
+  std::vector<int> awaited, others;
+  for (std::size_t r = 0; r < heard_.size(); ++r) {
+    if (!heard_[r]) (awaited_[r] ? awaited : others).push_back(static_cast<int>(r));
   }
-  if (named < ranks.size()) text += " and " + std::to_string(ranks.size() - named) + " others";
-  return text;
+  std::string text = no_sign_of(awaited);
+  if (others.empty()) return text;
+  text += awaited.empty() ? no_sign_of(others) : ", nor of " + in_words(others);
+  return text + ", which nobody is known to wait for";
+}
+
+double patience_after(double timeout) {
+  constexpr double most = 1;
+  return timeout > 0 ? std::min(timeout, most) : most;
 }
 
 void throw_timeout(int rank, const std::string& awaited, double seconds) {

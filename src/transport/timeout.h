@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace laconic {
 
@@ -30,6 +31,25 @@ class Deadline {
 inline constexpr const char* all_to_call = "all ranks to call the same collective";
 /// ": no sign of ranks 2 and 5"; nothing of none.
 std::string no_sign_of(std::span<const int> ranks);
+
+/// What a rank that gives up has heard of the others. Who is stuck or dead is silent; so may be who has done its part.
+class Signs {
+ public:
+  static constexpr int nobody = -1, everybody = -2;
+
+  Signs(int rank, int size);
+  /// Rank `who` is there, and waits for `awaited`.
+  void hear(int who, int awaited);
+  [[nodiscard]] bool of_all() const;
+  /// Those of whom nothing was heard, as no_sign_of(); first those whom others wait for.
+  [[nodiscard]] std::string missing() const;
+
+ private:
+  std::vector<bool> heard_, awaited_;
+};
+
+/// Seconds for which a rank that gives up after `timeout` listens for the others.
+double patience_after(double timeout);
 
 /// Throws Error(transport): "rank 1 gave up after waiting 60 s for a message from rank 2 ...".
 [[noreturn]] void throw_timeout(int rank, const std::string& awaited, double seconds);

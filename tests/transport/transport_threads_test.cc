@@ -93,6 +93,43 @@ TEST(Timeout, NamesAFewRanksAndCountsTheOthers) {
   EXPECT_EQ(no_sign_of(ranks), ": no sign of ranks 1, 2, 3, 4, 5, 6, 7, 8 and 2 others");
 }
 
+TEST(Signs, TellWhoIsMissingAndWhomOthersWaitFor) {
+  Signs signs(3, 6);
+  EXPECT_EQ(signs.missing(), ": no sign of ranks 0, 1, 2, 4 and 5, which nobody is known to wait for");
+  signs.hear(3, 2);
+  signs.hear(4, 3);
+  EXPECT_EQ(signs.missing(), ": no sign of rank 2, nor of ranks 0, 1 and 5, which nobody is known to wait for");
+  EXPECT_FALSE(signs.of_all());
+  signs.hear(5, Signs::everybody);
+  EXPECT_EQ(signs.missing(), ": no sign of ranks 0, 1 and 2");
+  for (int r = 0; r < 3; ++r) signs.hear(r, Signs::nobody);
+  EXPECT_TRUE(signs.of_all());
+  EXPECT_EQ(signs.missing(), "");
+}
+
+TEST(Threads, WhoWaitsThroughOthersNamesTheRankThatIsStuck) {
+  const auto ranks = make_threads_group(4, 0.5);
+  std::vector<std::string> texts(4);
+  std::vector<std::thread> threads;
+  for (int r = 2; r != 1; r = (r + 1) % 4) {
+    threads.emplace_back([&, r] {
+      std::vector<std::uint8_t> room(1);
+      try {
+        ranks[static_cast<std::size_t>(r)]->irecv(room, (r + 3) % 4, 0).wait();
+      } catch (const Error& e) {
+        texts[static_cast<std::size_t>(r)] = e.what();
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  for (const int r : {0, 2, 3}) {
+    const std::string& text = texts[static_cast<std::size_t>(r)];
+    EXPECT_NE(text.find("a message from rank " + std::to_string((r + 3) % 4) + ": no sign of rank"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find('1', text.find(": no sign of rank")), std::string::npos) << text;
+  }
+}
+
 TEST(RunRanks, WantsAtLeastOneRankAndANodeForEach) {
   EXPECT_THROW(run_ranks(0, [](Transport&) {}), Error);
   EXPECT_THROW(run_ranks(3, [](Transport&) {}, 1, {0, 1}), Error);

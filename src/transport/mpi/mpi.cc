@@ -57,26 +57,23 @@ class ByteType {
 
 // Above all that callers have; MPI has them up to 32767 at least.
 constexpr int roll_call_tag = 32764;
-// Of the exchange among all ranks: about 10 ms.
+// While nobody has given up: about 10 ms.
 constexpr int tests_between_calls = 128;
 
-[[noreturn]] void throw_given_up(int rank, int who, std::span<const int> silent) {
+[[noreturn]] void throw_given_up(int rank, int who, const std::string& missing) {
   throw Error(Code::transport, "rank " + std::to_string(rank) + " cannot end its call: rank " + std::to_string(who) +
-                                   " has given up waiting" + no_sign_of(silent) +
-                                   "; raise LACONIC_TIMEOUT if one is only slow");
+                                   " has given up waiting" + missing + "; raise LACONIC_TIMEOUT if one is only slow");
 }
 
 class MpiState final : public Request::State {
  public:
-  MpiState(MPI_Request request, bool is_send, int rank, int peer, double timeout, std::shared_ptr<OwnComm> own,
-           RollCall roll_call)
+  MpiState(MPI_Request request, bool is_send, int rank, int peer, double timeout, std::shared_ptr<RollCall> roll_call)
       : request_(request),
         is_send_(is_send),
         rank_(rank),
         peer_(peer),
         timeout_(timeout),
-        own_(std::move(own)),
-        roll_call_(roll_call) {}
+        roll_call_(std::move(roll_call)) {}
   MpiState(const MpiState&) = delete;
   MpiState& operator=(const MpiState&) = delete;
 
@@ -85,7 +82,7 @@ class MpiState final : public Request::State {
     int finalized = 0;
     PMPI_Finalized(&finalized);
     if (finalized != 0 || request_ == MPI_REQUEST_NULL) return;
-    own_->give_up();
+    roll_call_->own().give_up();
     if (!is_send_) PMPI_Cancel(&request_);
     PMPI_Request_free(&request_);
   }
@@ -95,6 +92,7 @@ class MpiState final : public Request::State {
     MPI_Status status;
     const int code = in_mpi([&] { return PMPI_Test(&request_, &done, &status); });
     if (code != MPI_SUCCESS) {
+      roll_call_->give_up(RollCall::Why::nothing_came, peer_);
       fail(rank_, (is_send_ ? "a send to rank " : "a receive from rank ") + std::to_string(peer_), code);
     }
     if (done == 0) return false;
@@ -108,20 +106,33 @@ class MpiState final : public Request::State {
 
   void wait() override {
     int tests = 0;
-    const auto done = [&] { return test() || (++tests % tests_between_calls == 0 && done_or_peer_gave_up()); };
+    const auto done = [&] {
+      if (test()) return true;
+      const bool listens = roll_call_->somebody_gave_up() || ++tests % tests_between_calls == 0;
+      return listens && done_or_peer_gave_up();
+    };
     if (done_in_time(done, timeout_) || done_or_peer_gave_up()) return;
-    roll_call_.give_up(RollCall::Why::nothing_came);
+    const std::string missing = missing_after(RollCall::Why::nothing_came);
     const std::string peer = std::to_string(peer_);
-    throw_timeout(rank_, is_send_ ? "rank " + peer + " to take a message" : "a message from rank " + peer, timeout_);
+    throw_timeout(rank_, (is_send_ ? "rank " + peer + " to take a message" : "a message from rank " + peer) + missing,
+                  timeout_);
   }
 
  private:
   /// Throws where the peer has given up; what it did before counts.
   bool done_or_peer_gave_up() {
-    if (!roll_call_.given_up(peer_)) return false;
+    roll_call_->hear();
+    if (!roll_call_->gave_up(peer_)) {
+      if (roll_call_->somebody_gave_up()) roll_call_->answer(peer_);
+      return false;
+    }
     if (test()) return true;
-    roll_call_.give_up(RollCall::Why::another_did);
-    throw_given_up(rank_, peer_, {});
+    throw_given_up(rank_, peer_, missing_after(RollCall::Why::another_did));
+  }
+
+  std::string missing_after(RollCall::Why why) {
+    roll_call_->give_up(why, peer_);
+    return roll_call_->missing(patience_after(timeout_));
   }
 
   MPI_Request request_;
@@ -129,8 +140,7 @@ class MpiState final : public Request::State {
   int rank_;
   int peer_;
   double timeout_;
-  std::shared_ptr<OwnComm> own_;
-  RollCall roll_call_;
+  std::shared_ptr<RollCall> roll_call_;
 };
 
 std::string library_name() {
@@ -162,7 +172,7 @@ class MpiTransport final : public Transport {
         lanes_(lanes),
         timeout_(timeout),
         nodes_(std::move(nodes)),
-        roll_call_(comm_, roll_call_tag + lane),
+        roll_call_(std::make_shared<RollCall>(own_, roll_call_tag + lane)),
         name_(library_name()),
         plain_(make_plain_mpi(meeting)) {
     PMPI_Comm_rank(comm_, &rank_);
@@ -182,7 +192,7 @@ class MpiTransport final : public Transport {
     const int code =
         in_mpi([&] { return PMPI_Isend(data.data(), bytes.count(), bytes.type(), to, tag_of(tag), comm_, &request); });
     if (code != MPI_SUCCESS) fail(rank_, "MPI_Isend", code);
-    return Request(std::make_unique<MpiState>(request, true, rank_, to, timeout_, own_, roll_call_));
+    return Request(std::make_unique<MpiState>(request, true, rank_, to, timeout_, roll_call_));
   }
 
   Request irecv(std::span<std::uint8_t> buffer, int from, int tag) override {
@@ -191,7 +201,7 @@ class MpiTransport final : public Transport {
     const int code = in_mpi(
         [&] { return PMPI_Irecv(buffer.data(), bytes.count(), bytes.type(), from, tag_of(tag), comm_, &request); });
     if (code != MPI_SUCCESS) fail(rank_, "MPI_Irecv", code);
-    return Request(std::make_unique<MpiState>(request, false, rank_, from, timeout_, own_, roll_call_));
+    return Request(std::make_unique<MpiState>(request, false, rank_, from, timeout_, roll_call_));
   }
 
   void allgather_small(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) override {
@@ -216,7 +226,7 @@ class MpiTransport final : public Transport {
     };
     try {
       if (!done_in_time(done, timeout_)) {
-        throw_timeout(rank_, all_to_call + no_sign_of(call_roll(RollCall::Why::nothing_came).silent), timeout_);
+        throw_timeout(rank_, all_to_call + missing_after(RollCall::Why::nothing_came), timeout_);
       }
     } catch (...) {
       give_up();
@@ -240,8 +250,8 @@ class MpiTransport final : public Transport {
 
   // Progress in both libraries comes from any call that looks for messages.
   void poll() override {
-    int found = 0;
-    in_mpi([&] { return PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, MPI_STATUS_IGNORE); });
+    roll_call_->hear();
+    if (roll_call_->somebody_gave_up()) roll_call_->answer(Signs::nobody);
   }
 
  private:
@@ -249,17 +259,16 @@ class MpiTransport final : public Transport {
     std::vector<std::uint8_t> mine, all;
   };
 
-  RollCall::Answers call_roll(RollCall::Why why) {
-    constexpr double most_patience = 1;
-    roll_call_.give_up(why);
-    return roll_call_.listen(timeout_ > 0 ? std::min(timeout_, most_patience) : most_patience);
+  std::string missing_after(RollCall::Why why) {
+    roll_call_->give_up(why, Signs::everybody);
+    return roll_call_->missing(patience_after(timeout_));
   }
 
   void require_nobody_gave_up() {
-    const auto who = roll_call_.given_up(MPI_ANY_SOURCE);
-    if (!who) return;
-    const RollCall::Answers answers = call_roll(RollCall::Why::another_did);
-    throw_given_up(rank_, answers.first.value_or(*who), answers.silent);
+    roll_call_->hear();
+    if (!roll_call_->somebody_gave_up()) return;
+    const std::string missing = missing_after(RollCall::Why::another_did);
+    throw_given_up(rank_, *roll_call_->first(), missing);
   }
 
   // A collective request can be neither cancelled nor freed: MPI may write to its buffers until the end.
@@ -282,7 +291,7 @@ class MpiTransport final : public Transport {
   double timeout_;
   bool gave_up_ = false;
   std::vector<int> nodes_;
-  RollCall roll_call_;
+  std::shared_ptr<RollCall> roll_call_;
   std::unique_ptr<Small> small_ = std::make_unique<Small>();
   std::string name_;
   std::unique_ptr<PlainCollectives> plain_;

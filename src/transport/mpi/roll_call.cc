@@ -1,54 +1,97 @@
 #include "transport/mpi/roll_call.h"
 
+#include <list>
+#include <mutex>
+#include <utility>
+
 #include "transport/mpi/in_mpi.h"
-#include "transport/timeout.h"
 
 namespace laconic {
+namespace {
 
-RollCall::RollCall(MPI_Comm comm, int tag) : comm_(comm), tag_(tag) {}
-
-// What MPI cannot send or receive any more is a rank of which nothing is heard.
-std::optional<int> RollCall::given_up(int who) const {
-  int found = 0;
-  MPI_Status status;
-  const int code = in_mpi([&] { return PMPI_Iprobe(who, tag_, comm_, &found, &status); });
-  if (code != MPI_SUCCESS || found == 0) return {};
-  return status.MPI_SOURCE;
+int rank_in(MPI_Comm comm) {
+  int rank = 0;
+  PMPI_Comm_rank(comm, &rank);
+  return rank;
+}
+int size_of(MPI_Comm comm) {
+  int size = 1;
+  PMPI_Comm_size(comm, &size);
+  return size;
 }
 
-void RollCall::give_up(Why why) const {
-  static constexpr Why words[] = {Why::nothing_came, Why::another_did};  // there for as long as MPI may read them
-  int rank = 0, size = 1;
-  PMPI_Comm_rank(comm_, &rank);
-  PMPI_Comm_size(comm_, &size);
-  for (int peer = 0; peer < size; ++peer) {
-    if (peer == rank) continue;
-    MPI_Request request = MPI_REQUEST_NULL;
-    const Why* const word = &words[static_cast<int>(why)];
-    const int code = in_mpi([&] { return PMPI_Isend(word, sizeof *word, MPI_BYTE, peer, tag_, comm_, &request); });
-    if (code == MPI_SUCCESS && request != MPI_REQUEST_NULL) PMPI_Request_free(&request);
+/// A copy that stays: MPI may read it until the end.
+template <typename T>
+const T& kept(const T& value) {
+  static std::mutex mutex;
+  static std::list<T> all;
+  const std::lock_guard lock(mutex);
+  return all.emplace_back(value);
+}
+
+}  // namespace
+
+RollCall::RollCall(std::shared_ptr<OwnComm> own, int tag)
+    : own_(std::move(own)),
+      tag_(tag),
+      rank_(rank_in(own_->get())),
+      size_(size_of(own_->get())),
+      gave_up_(static_cast<std::size_t>(size_)),
+      signs_(rank_, size_) {}
+
+void RollCall::hear() {
+  while (hear_one()) {
   }
 }
 
-RollCall::Answers RollCall::listen(double seconds) const {
-  int rank = 0, size = 1;
-  PMPI_Comm_rank(comm_, &rank);
-  PMPI_Comm_size(comm_, &size);
-  Answers answers;
-  for (int r = 0; r < size; ++r)
-    if (r != rank) answers.silent.push_back(r);
-  const auto all_answered = [&] {
-    while (const auto who = given_up(MPI_ANY_SOURCE)) {
-      Why why{};
-      const auto take = [&] { return PMPI_Recv(&why, sizeof why, MPI_BYTE, *who, tag_, comm_, MPI_STATUS_IGNORE); };
-      if (in_mpi(take) != MPI_SUCCESS) return false;
-      std::erase(answers.silent, *who);
-      if (why == Why::nothing_came && !answers.first) answers.first = who;
-    }
-    return answers.silent.empty();
+// What MPI cannot send or receive any more is a rank of which nothing is heard.
+bool RollCall::hear_one() {
+  int found = 0;
+  MPI_Status status;
+  const auto look = [&] { return PMPI_Iprobe(MPI_ANY_SOURCE, tag_, own_->get(), &found, &status); };
+  if (in_mpi(look) != MPI_SUCCESS || found == 0) return false;
+  const int who = status.MPI_SOURCE;
+  Word word{};
+  const auto take = [&] { return PMPI_Recv(&word, sizeof word, MPI_BYTE, who, tag_, own_->get(), MPI_STATUS_IGNORE); };
+  if (in_mpi(take) != MPI_SUCCESS) return false;
+  signs_.hear(who, word.awaited);
+  if (word.what == What::is_here) return true;
+  own_->give_up();
+  gave_up_[static_cast<std::size_t>(who)] = true;
+  last_ = who;
+  if (word.what == What::gave_up && !first_) first_ = who;
+  return true;
+}
+
+void RollCall::say(Word word) {
+  const Word& stays = kept(word);
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == rank_) continue;
+    MPI_Request request = MPI_REQUEST_NULL;
+    const auto send = [&] { return PMPI_Isend(&stays, sizeof stays, MPI_BYTE, peer, tag_, own_->get(), &request); };
+    if (in_mpi(send) == MPI_SUCCESS && request != MPI_REQUEST_NULL) PMPI_Request_free(&request);
+  }
+}
+
+void RollCall::answer(int awaited) {
+  if (!std::exchange(answered_, true)) say({What::is_here, awaited});
+}
+
+void RollCall::give_up(Why why, int awaited) {
+  own_->give_up();
+  signs_.hear(rank_, awaited);
+  answered_ = true;
+  if (std::exchange(told_, true)) return;
+  say({why == Why::nothing_came ? What::gave_up : What::gave_up_after_another, awaited});
+}
+
+std::string RollCall::missing(double seconds) {
+  const auto heard_all = [this] {
+    hear();
+    return signs_.of_all();
   };
-  static_cast<void>(done_in_time(all_answered, seconds));
-  return answers;
+  if (!std::exchange(listened_, true)) static_cast<void>(done_in_time(heard_all, seconds));
+  return signs_.missing();
 }
 
 }  // namespace laconic

@@ -1,36 +1,58 @@
-// Who is there when an exchange does not come to its end: MPI does not say.
+// Who is there when a call does not come to its end: MPI does not say.
 #pragma once
 
 #include <mpi.h>
 
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
+
+#include "transport/mpi/mpi.h"
+#include "transport/timeout.h"
 
 namespace laconic {
 
-/// A rank that gives up tells all others. Who still waits for it hears that and answers by giving up, too; so each rank
-/// learns who else is there, and none waits for what cannot come any more. Over a communicator that returns errors, and
-/// with a tag that nothing else has.
+/// A rank that gives up tells all others. Those who wait for it give up, too, and tell all; those who wait for another
+/// say so and go on, since that one may still have what they need. So none waits for what cannot come any more, and
+/// each learns who is there. With a tag that nothing else has. One thread at a time.
 class RollCall {
  public:
-  RollCall(MPI_Comm comm, int tag);
+  RollCall(std::shared_ptr<OwnComm> own, int tag);
 
-  /// Whether rank `who` (MPI_ANY_SOURCE: any other) has given up, and which has. Quick.
-  [[nodiscard]] std::optional<int> given_up(int who) const;
+  [[nodiscard]] OwnComm& own() const { return *own_; }
+  /// Takes in what the others have said. Quick.
+  void hear();
+  /// Of what has been heard.
+  [[nodiscard]] bool somebody_gave_up() const { return last_.has_value(); }
+  [[nodiscard]] bool gave_up(int who) const { return gave_up_[static_cast<std::size_t>(who)]; }
+  /// Somebody has given up, and this rank has not: it waits for `awaited`, see Signs.
+  void answer(int awaited);
 
   enum class Why : int { nothing_came, another_did };
-  void give_up(Why why) const;
-
-  struct Answers {
-    std::vector<int> silent;   ///< nothing was heard of these; ascending
-    std::optional<int> first;  ///< gave up because nothing came
-  };
-  /// After giving up: waits until all others have answered, but not longer than this.
-  [[nodiscard]] Answers listen(double seconds) const;
+  /// Tells the others, once.
+  void give_up(Why why, int awaited);
+  /// After that, waits for signs of all, but not longer than `seconds`, and only once. Who gave none, in words.
+  [[nodiscard]] std::string missing(double seconds);
+  /// Who gave up, best one that did because nothing came.
+  [[nodiscard]] std::optional<int> first() const { return first_ ? first_ : last_; }
 
  private:
-  MPI_Comm comm_;
+  enum class What : int { is_here, gave_up, gave_up_after_another };
+  struct Word {
+    What what;
+    int awaited;
+  };
+  bool hear_one();
+  void say(Word word);
+
+  std::shared_ptr<OwnComm> own_;
   int tag_;
+  int rank_, size_;
+  bool answered_ = false, told_ = false, listened_ = false;
+  std::vector<bool> gave_up_;
+  std::optional<int> first_, last_;
+  Signs signs_;
 };
 
 }  // namespace laconic
