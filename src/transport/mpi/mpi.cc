@@ -16,11 +16,11 @@
 namespace laconic {
 namespace {
 
-[[noreturn]] void fail(int rank, const std::string& call, int status) {
+[[noreturn]] void fail(int rank, const std::string& call, int status, const std::string& missing = "") {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   PMPI_Error_string(status, text, &length);
-  throw Error(Code::transport, "rank " + std::to_string(rank) + ": " + call + " failed: " + text);
+  throw Error(Code::transport, "rank " + std::to_string(rank) + ": " + call + " failed: " + text + missing);
 }
 
 /// A count and type that describe `bytes` bytes, also more than an int can count.
@@ -65,6 +65,15 @@ constexpr int tests_between_calls = 128;
                                    " has given up waiting" + missing + "; raise LACONIC_TIMEOUT if one is only slow");
 }
 
+/// What MPI fails on may be the fault of a rank that only others wait for.
+[[noreturn]] void fail(RollCall& roll_call, int rank, int peer, const std::string& call, int status, double timeout) {
+  roll_call.give_up(RollCall::Why::nothing_came, peer);
+  fail(rank, call, status, roll_call.missing(patience_after(timeout)));
+}
+
+std::string send_to(int rank) { return "a send to rank " + std::to_string(rank); }
+std::string receive_from(int rank) { return "a receive from rank " + std::to_string(rank); }
+
 class MpiState final : public Request::State {
  public:
   MpiState(MPI_Request request, bool is_send, int rank, int peer, double timeout, std::shared_ptr<RollCall> roll_call)
@@ -92,8 +101,7 @@ class MpiState final : public Request::State {
     MPI_Status status;
     const int code = in_mpi([&] { return PMPI_Test(&request_, &done, &status); });
     if (code != MPI_SUCCESS) {
-      roll_call_->give_up(RollCall::Why::nothing_came, peer_);
-      fail(rank_, (is_send_ ? "a send to rank " : "a receive from rank ") + std::to_string(peer_), code);
+      fail(*roll_call_, rank_, peer_, is_send_ ? send_to(peer_) : receive_from(peer_), code, timeout_);
     }
     if (done == 0) return false;
     if (!is_send_) {
@@ -191,7 +199,7 @@ class MpiTransport final : public Transport {
     MPI_Request request = MPI_REQUEST_NULL;
     const int code =
         in_mpi([&] { return PMPI_Isend(data.data(), bytes.count(), bytes.type(), to, tag_of(tag), comm_, &request); });
-    if (code != MPI_SUCCESS) fail(rank_, "MPI_Isend", code);
+    if (code != MPI_SUCCESS) fail(*roll_call_, rank_, to, send_to(to), code, timeout_);
     return Request(std::make_unique<MpiState>(request, true, rank_, to, timeout_, roll_call_));
   }
 
@@ -200,7 +208,7 @@ class MpiTransport final : public Transport {
     MPI_Request request = MPI_REQUEST_NULL;
     const int code = in_mpi(
         [&] { return PMPI_Irecv(buffer.data(), bytes.count(), bytes.type(), from, tag_of(tag), comm_, &request); });
-    if (code != MPI_SUCCESS) fail(rank_, "MPI_Irecv", code);
+    if (code != MPI_SUCCESS) fail(*roll_call_, rank_, from, receive_from(from), code, timeout_);
     return Request(std::make_unique<MpiState>(request, false, rank_, from, timeout_, roll_call_));
   }
 
@@ -215,16 +223,18 @@ class MpiTransport final : public Transport {
       return PMPI_Iallgather(small_->mine.data(), bytes, MPI_BYTE, small_->all.data(), bytes, MPI_BYTE, meeting_,
                              &request);
     });
-    if (code != MPI_SUCCESS) fail(rank_, "MPI_Iallgather", code);
     int tests = 0;
+    const auto require = [&](int status) {
+      if (status != MPI_SUCCESS) fail(*roll_call_, rank_, Signs::everybody, "MPI_Iallgather", status, timeout_);
+    };
     const auto done = [&] {
       int flag = 0;
-      const int status = in_mpi([&] { return PMPI_Test(&request, &flag, MPI_STATUS_IGNORE); });
-      if (status != MPI_SUCCESS) fail(rank_, "MPI_Iallgather", status);
+      require(in_mpi([&] { return PMPI_Test(&request, &flag, MPI_STATUS_IGNORE); }));
       if (flag == 0 && ++tests % tests_between_calls == 0) require_nobody_gave_up();
       return flag != 0;
     };
     try {
+      require(code);
       if (!done_in_time(done, timeout_)) {
         throw_timeout(rank_, all_to_call + missing_after(RollCall::Why::nothing_came), timeout_);
       }

@@ -39,28 +39,40 @@ RollCall::RollCall(std::shared_ptr<OwnComm> own, int tag)
       gave_up_(static_cast<std::size_t>(size_)),
       signs_(rank_, size_) {}
 
+// What MPI cannot send or receive any more is a rank of which nothing is heard. An MPI that survives a rank may refuse
+// to look for messages of any; so each is asked for then.
 void RollCall::hear() {
-  while (hear_one()) {
+  bool sound = true;
+  while (hear_one(MPI_ANY_SOURCE, sound)) {
+  }
+  if (sound) return;
+  for (int peer = 0; peer < size_; ++peer) {
+    while (peer != rank_ && hear_one(peer, sound)) {
+    }
   }
 }
 
-// What MPI cannot send or receive any more is a rank of which nothing is heard.
-bool RollCall::hear_one() {
+bool RollCall::hear_one(int from, bool& sound) {
   int found = 0;
   MPI_Status status;
-  const auto look = [&] { return PMPI_Iprobe(MPI_ANY_SOURCE, tag_, own_->get(), &found, &status); };
-  if (in_mpi(look) != MPI_SUCCESS || found == 0) return false;
+  const auto look = [&] { return PMPI_Iprobe(from, tag_, own_->get(), &found, &status); };
+  sound = in_mpi(look) == MPI_SUCCESS;
+  if (!sound || found == 0) return false;
   const int who = status.MPI_SOURCE;
   Word word{};
   const auto take = [&] { return PMPI_Recv(&word, sizeof word, MPI_BYTE, who, tag_, own_->get(), MPI_STATUS_IGNORE); };
   if (in_mpi(take) != MPI_SUCCESS) return false;
+  take_in(who, word);
+  return true;
+}
+
+void RollCall::take_in(int who, Word word) {
   signs_.hear(who, word.awaited);
-  if (word.what == What::is_here) return true;
+  if (word.what == What::is_here) return;
   own_->give_up();
   gave_up_[static_cast<std::size_t>(who)] = true;
   last_ = who;
   if (word.what == What::gave_up && !first_) first_ = who;
-  return true;
 }
 
 void RollCall::say(Word word) {

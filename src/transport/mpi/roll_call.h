@@ -43,7 +43,9 @@ class RollCall {
     What what;
     int awaited;
   };
-  bool hear_one();
+  /// Whether there was a message; `sound`: MPI could look.
+  bool hear_one(int from, bool& sound);
+  void take_in(int who, Word word);
   void say(Word word);
 
   std::shared_ptr<OwnComm> own_;
