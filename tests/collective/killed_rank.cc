@@ -1,5 +1,6 @@
 // A rank that is killed in the middle of an allreduce: the others end with errors that name it. Each says so in a line.
-// None ends MPI, which would wait for the dead one; and none ends before all are done, for then launchers end the others.
+// None ends MPI, which would wait for the dead one; and none ends before all are done, for then launchers end the
+// others.
 //
 //   killed_rank PATH         a rank
 //   killed_rank PATH wait    what the launcher has in the place of the dead rank
@@ -72,11 +73,13 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   std::filesystem::remove(mark(path, rank));
-  const auto transport = make_mpi_transport(MPI_COMM_WORLD, 1);
+  const auto transport = make_mpi_transport(MPI_COMM_WORLD, 3);
   const std::string text = error_of_reduction(*transport);
   const std::size_t silent = text.find(": no sign of rank");
-  // The first of those that others wait for, of which there may be more where the machine stalls.
-  const bool named = silent != std::string::npos && text.find(std::to_string(killed), silent) != std::string::npos;
+  // Among others where the machine stalls.
+  const bool named =
+      silent != std::string::npos &&
+      text.substr(silent, text.find(';', silent) - silent).find(std::to_string(killed)) != std::string::npos;
   std::printf("rank %d %s: %s\n", rank, named ? "names it" : "is wrong", text.c_str());
   std::fflush(stdout);
   std::ofstream(mark(path, rank)).close();
