@@ -15,6 +15,7 @@
 #include <laconic/cpp/element.hpp>
 #include <laconic/cpp/options.hpp>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -27,10 +28,13 @@ inline namespace public_v1 {
 class [[nodiscard]] Request {
  public:
   Request() = default;
-  explicit Request(laconic_request* raw) : raw_(raw) {}
-  Request(Request&& other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+  /// misfit: what is wrong with a call that C has been given to refuse.
+  explicit Request(laconic_request* raw, std::optional<Error> misfit = {}) : raw_(raw), misfit_(std::move(misfit)) {}
+  Request(Request&& other) noexcept
+      : raw_(std::exchange(other.raw_, nullptr)), misfit_(std::exchange(other.misfit_, std::nullopt)) {}
   Request& operator=(Request&& other) noexcept {
     std::swap(raw_, other.raw_);
+    std::swap(misfit_, other.misfit_);
     return *this;
   }
   /// Waits; what went wrong is then lost.
@@ -39,13 +43,24 @@ class [[nodiscard]] Request {
   /// True once done. Throws what the call reported.
   bool test() {
     int done = 0;
-    check(laconic_test(&raw_, &done));
+    const int code = laconic_test(&raw_, &done);
+    if (done != 0) require_fit();
+    check(code);
     return done != 0;
   }
-  void wait() { check(laconic_wait(&raw_)); }
+  void wait() {
+    const int code = laconic_wait(&raw_);
+    require_fit();
+    check(code);
+  }
 
  private:
+  void require_fit() {
+    if (const auto misfit = std::exchange(misfit_, std::nullopt)) throw Error(*misfit);
+  }
+
   laconic_request* raw_ = nullptr;
+  std::optional<Error> misfit_{};
 };
 
 /// Waits for all of them; then throws what the first one that failed reported.
@@ -296,16 +311,15 @@ class Comm {
   template <typename... C>
   void make(const detail::Call<C...>& call, const Options& options) {
     const int code = with(options, [&](const laconic_options* o) { return call.make(raw_.get(), o); });
-    call.fit().require("");
+    if (const auto misfit = call.fit().misfit("")) throw Error(*misfit);
     check(code);
   }
   template <typename... C>
   Request begin(const detail::Call<C...>& call, const Options& options) {
+    auto misfit = call.fit().misfit("i");  // thrown where the others, too, hear of it: all go on to the same next call
     laconic_request* request = nullptr;
     check(with(options, [&](const laconic_options* o) { return call.begin(raw_.get(), o, &request); }));
-    if (!call.fit().fits()) laconic_wait(&request);  // not before it has ended on this rank
-    call.fit().require("i");
-    return Request(request);
+    return Request(request, std::move(misfit));
   }
 
   std::unique_ptr<laconic_comm, Free> raw_;

@@ -326,6 +326,20 @@ TEST_F(ApiCpp, WaitsForAllAndThrowsWhatTheFirstReported) {
   EXPECT_NO_THROW(laconic::wait_all({}));
 }
 
+// Thrown where it is begun, it would keep that rank alone from the calls behind it, for which the others then wait.
+TEST_F(ApiCpp, SizesThatDoNotFitAreReportedByTheWait) {
+  const Floats x = mine(count);
+  Floats a(count), b(me == 0 ? count - 1 : count), c(count);
+  std::vector<laconic::Request> requests;
+  for (Floats* const y : {&a, &b, &c}) {
+    EXPECT_NO_THROW(requests.push_back(comm.iallreduce<float>(x, *y, Op::sum)));
+  }
+  ASSERT_EQ(requests.size(), 3U);
+  EXPECT_THROW(laconic::wait_all(requests), laconic::Error);
+  for (laconic::Request& done : requests) EXPECT_TRUE(done.test());
+  EXPECT_EQ(a, c);
+}
+
 /// T: of 16 bits.
 template <typename T>
 void ApiCpp::expect_sums() {

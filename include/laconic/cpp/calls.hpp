@@ -8,6 +8,7 @@
 #include <laconic/cpp/element.hpp>
 #include <laconic/cpp/options.hpp>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -23,20 +24,20 @@ struct Here {
 };
 
 /// Whether the sizes of this rank's arrays fit, which the C interface does not know. If not, it gets arrays, or counts,
-/// that are not there, and so tells all ranks; and what is wrong is thrown here.
+/// that are not there, and so tells all ranks; what is wrong is thrown on this one.
 class Fit {
  public:
   Fit(const char* call, bool fits, const char* otherwise) : call_(call), fits_(fits), otherwise_(otherwise) {}
-  [[nodiscard]] bool fits() const { return fits_; }
   template <typename T>
   [[nodiscard]] typename Buffer<T>::Pointer data(const Buffer<T>& buffer) const {
     return fits_ ? buffer.data() : nullptr;
   }
   [[nodiscard]] std::size_t count(std::size_t n) const { return fits_ || n != 0 ? n : 1; }
   [[nodiscard]] const std::size_t* counts(const Parts& parts) const { return fits_ ? parts.counts.data() : nullptr; }
-  /// prefix: to the call's name.
-  void require(const char* prefix) const {
-    if (!fits_) throw Error(LACONIC_INVALID_ARGUMENT, (std::string(prefix) + call_ + ": " + otherwise_).c_str());
+  /// What is wrong, if anything is. prefix: to the call's name.
+  [[nodiscard]] std::optional<Error> misfit(const char* prefix) const {
+    if (fits_) return {};
+    return Error(LACONIC_INVALID_ARGUMENT, (std::string(prefix) + call_ + ": " + otherwise_).c_str());
   }
 
  private:
