@@ -370,19 +370,16 @@ TEST_F(ApiCpp, Halves) {
 
 // Which non-blocking calls take what they send from it: no temporary, whose elements would be gone before they are
 // read.
+// clang-format off: it takes the first of these braces for a function's
 template <typename Sent>
 constexpr std::array begins = {
-    requires(laconic::Comm & c, Floats& y, laconic::Parts p){c.iallreduce<float>(std::declval<Sent>(), y, Op::sum);
-}  // namespace
-, requires(laconic::Comm& c, Floats& y, laconic::Parts p) { c.ireduce<float>(std::declval<Sent>(), y, Op::sum, 0); },
+    requires(laconic::Comm& c, Floats& y, laconic::Parts p) { c.iallreduce<float>(std::declval<Sent>(), y, Op::sum); },
+    requires(laconic::Comm& c, Floats& y, laconic::Parts p) { c.ireduce<float>(std::declval<Sent>(), y, Op::sum, 0); },
     requires(laconic::Comm& c, Floats& y, laconic::Parts p) { c.iscan<float>(std::declval<Sent>(), y, Op::sum); },
     requires(laconic::Comm& c, Floats& y, laconic::Parts p) { c.iexscan<float>(std::declval<Sent>(), y, Op::sum); },
-    requires(laconic::Comm& c, Floats& y, laconic::Parts p) {
-      c.ireduce_scatter<float>(std::declval<Sent>(), y, Op::sum);
-    },
-    requires(laconic::Comm& c, Floats& y, laconic::Parts p) {
-      c.ireduce_scatter<float>(std::declval<Sent>(), y, p.counts, Op::sum);
-    }, requires(laconic::Comm& c, Floats& y, laconic::Parts p) { c.iscatter<float>(std::declval<Sent>(), y, 0); },
+    requires(laconic::Comm& c, Floats& y, laconic::Parts p) { c.ireduce_scatter<float>(std::declval<Sent>(), y, Op::sum); },
+    requires(laconic::Comm& c, Floats& y, laconic::Parts p) { c.ireduce_scatter<float>(std::declval<Sent>(), y, p.counts, Op::sum); },
+    requires(laconic::Comm& c, Floats& y, laconic::Parts p) { c.iscatter<float>(std::declval<Sent>(), y, 0); },
     requires(laconic::Comm& c, Floats& y, laconic::Parts p) { c.igather<float>(std::declval<Sent>(), y, 0); },
     requires(laconic::Comm& c, Floats& y, laconic::Parts p) { c.iallgather<float>(std::declval<Sent>(), y); },
     requires(laconic::Comm& c, Floats& y, laconic::Parts p) { c.ialltoall<float>(std::declval<Sent>(), y); },
@@ -390,8 +387,8 @@ constexpr std::array begins = {
     requires(laconic::Comm& c, Floats& y, laconic::Parts p) { c.iscatterv<float>(std::declval<Sent>(), p, y, 0); },
     requires(laconic::Comm& c, Floats& y, laconic::Parts p) { c.igatherv<float>(std::declval<Sent>(), y, p, 0); },
     requires(laconic::Comm& c, Floats& y, laconic::Parts p) { c.ialltoallv<float>(std::declval<Sent>(), p, y, p); },
-}
-;
+};
+// clang-format on
 template <typename Sent>
 constexpr auto how_many = std::accumulate(begins<Sent>.begin(), begins<Sent>.end(), std::size_t{0});
 static_assert(how_many<Floats&> == begins<Floats&>.size() && how_many<const Floats&> == begins<Floats&>.size());

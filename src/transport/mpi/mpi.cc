@@ -238,6 +238,7 @@ class MpiTransport final : public Transport {
       if (!done_in_time(done, timeout_)) {
         throw_timeout(rank_, all_to_call + missing_after(RollCall::Why::nothing_came), timeout_);
       }
+      require_nobody_gave_up();  // the exchange may have ended by what they had sent before, and they are gone
     } catch (...) {
       give_up();
       throw;
