@@ -31,7 +31,7 @@ test:
 test-suites: build
 	@tools/suites
 
-format:
+format: setup
 	@tools/format
 
 tidy: setup
