@@ -78,7 +78,8 @@ inline void wait_all(std::span<Request> requests) {
 
 /// Owns a communicator. Each collective has a non-blocking form, whose name begins with i; either takes in_place as
 /// what it sends (a scatter: as what the root receives), and, as its last argument, options for this call, of which
-/// what is not set is the communicator's. Sizes that do not fit on one rank fail the call on every rank.
+/// what is not set is the communicator's. Sizes that do not fit are wrong arguments, of which the other ranks hear
+/// as of any other.
 class Comm {
  public:
   explicit Comm(laconic_comm* raw, const Options& options = {}) : raw_(raw) { set_options(options); }
