@@ -67,12 +67,17 @@ struct CodedTerm {
   CodecBytes payload;
 };
 
-/// What linear codecs can besides: sums of compressed arrays without going through floating point.
+/// What linear codecs can besides: sums of compressed arrays without going through floating point, and encoding that
+/// reads at once what it writes.
 class LinearCodec {
  public:
   virtual ~LinearCodec() = default;
   /// Most bytes that sum() writes, as slice.h has it.
   [[nodiscard]] virtual std::size_t sum_capacity(DType dtype, std::size_t count, std::size_t chunk_bytes) const = 0;
+  /// Codec::encode(), and to y what Codec::decode() makes of that, in less time. y is x, or apart from it;
+  /// `whole_bytes` as Coded's. After an Error y holds anything.
+  virtual std::size_t encode_decode(ConstArray x, const Grid& grid, CodecMutBytes out, MutArray y, int threads,
+                                    std::size_t whole_bytes, Witness* witness) const = 0;
   /// out = local + terms[0] + terms[1] + ..., at least two in all: the bytes that adding them one after another would
   /// give, in this order. Error(too_small) when out cannot hold it, Error(corrupt) for a damaged term.
   virtual std::size_t sum(const Coded& result, const LocalTerm& local, std::span<const CodedTerm> terms,

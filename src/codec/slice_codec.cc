@@ -36,6 +36,11 @@ class SliceCodec final : public Codec, public LinearCodec {
   [[nodiscard]] std::size_t sum_capacity(DType dtype, std::size_t count, std::size_t chunk_bytes) const override {
     return slice::sum_capacity(dtype, count, chunk_bytes);
   }
+  std::size_t encode_decode(ConstArray x, const Grid& grid, CodecMutBytes out, MutArray y, int threads,
+                            std::size_t whole_bytes, Witness* witness) const override {
+    return slice::encode_decode(slice::params_for(grid, 1), x.data, x.count, out, y.data, threads, whole_bytes,
+                                witness);
+  }
   std::size_t sum(const Coded& result, const LocalTerm& local, std::span<const CodedTerm> terms, CodecMutBytes out,
                   int threads) const override {
     std::vector<slice::Operand> operands;

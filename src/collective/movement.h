@@ -18,6 +18,8 @@ class MovementKernel final : public Kernel {
   [[nodiscard]] std::size_t element_bytes() const override;
   [[nodiscard]] std::size_t capacity(std::size_t values) const override;
   std::size_t encode(const Part& part, frame::MutBytes out) override;
+  [[nodiscard]] bool delivers_as_it_encodes() const override { return codec_.linear() != nullptr; }
+  std::size_t encode_final(const Part& part, frame::MutBytes out) override;
   std::size_t encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) override;
   std::size_t add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) override;
   /// Copied as it is.

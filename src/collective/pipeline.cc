@@ -142,10 +142,16 @@ void Pipeline::prepare(const Envelope& envelope) {
     if (p.plain && !is_result(p)) continue;
     Slot& s = slot(p);
     if (s.message == nullptr && !s.queued) {
-      s.message = encoded(part(p));
-      if (failure_) return;
       const auto block = static_cast<std::size_t>(p.block);
-      if (final_version_[block] == 0 && program_.result[block]) queue(p, s.message, program_.rank);
+      const bool final = final_version_[block] == 0 && program_.result[block];
+      const bool at_once = final && kernel_.delivers_as_it_encodes();
+      s.message = encoded(part(p), at_once);
+      if (failure_) return;
+      if (at_once) {
+        s.queued = s.delivered = true;
+      } else if (final) {
+        queue(p, s.message, program_.rank);
+      }
       if (s.sends_left == 0) s.message.reset();
     }
     while (p.plain && !s.delivered && deliver_one()) continue;
@@ -317,11 +323,12 @@ void Pipeline::queue(const Piece& piece, MessagePtr message, int from) {
   deliveries_.push_back({part(piece), &slot(piece), std::move(message), from});
 }
 
-MessagePtr Pipeline::encoded(const Part& part) {
+MessagePtr Pipeline::encoded(const Part& part, bool final) {
   MessagePtr message;
   guarded("its own " + block_name(part.block), [&] {
     message = comm_.pool().take(capacity_);
-    comm_.pool().filled(message, kernel_.encode(part, message->room()));
+    const auto room = message->room();
+    comm_.pool().filled(message, final ? kernel_.encode_final(part, room) : kernel_.encode(part, room));
   });
   return message;
 }

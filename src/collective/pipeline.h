@@ -107,7 +107,7 @@ class Pipeline {
   void combine(int peer, const Piece& piece, MessagePtr received);
   bool add_waiting(const Piece& piece);
   void advance(int peer, const Piece& piece, MessagePtr result);
-  MessagePtr encoded(const Part& part);
+  MessagePtr encoded(const Part& part, bool final = false);
   void flush_all();
   void flush(Lane& lane);
   bool post(const Envelope& envelope);

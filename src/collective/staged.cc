@@ -42,6 +42,13 @@ std::size_t StagedKernel::encode(const Part& part, frame::MutBytes out) {
   return timed([&] { return inner_->encode(part, out); });
 }
 
+std::size_t StagedKernel::encode_final(const Part& part, frame::MutBytes out) {
+  bring(part);
+  const std::size_t size = timed([&] { return inner_->encode_final(part, out); });
+  put(part);
+  return size;
+}
+
 std::size_t StagedKernel::encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) {
   bring(part);
   return timed([&] { return inner_->encode_add(part, received, out); });

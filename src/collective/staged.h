@@ -21,6 +21,8 @@ class StagedKernel final : public Kernel {
   [[nodiscard]] std::size_t element_bytes() const override { return inner_->element_bytes(); }
   [[nodiscard]] std::size_t capacity(std::size_t values) const override { return inner_->capacity(values); }
   std::size_t encode(const Part& part, frame::MutBytes out) override;
+  [[nodiscard]] bool delivers_as_it_encodes() const override { return inner_->delivers_as_it_encodes(); }
+  std::size_t encode_final(const Part& part, frame::MutBytes out) override;
   std::size_t encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) override;
   std::size_t add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) override;
   [[nodiscard]] std::size_t most_addends() const override { return inner_->most_addends(); }

@@ -197,6 +197,20 @@ class Operand {
   std::unique_ptr<Summing> reading_ = std::make_unique<Summing>();
 };
 
+/// A frame around what write(grid, payload, witness) writes, which returns its bytes.
+template <typename Write>
+std::size_t encode_with(const Codec& codec, ConstArray x, const Grid& grid, MutBytes out, Write write) {
+  if (grid.dtype != x.dtype)
+    throw Error(Code::invalid_argument,
+                "grid: made for " + std::string(name_of(grid.dtype)) + ", but x is " + std::string(name_of(x.dtype)));
+  require_dtype(codec, x.dtype);
+  const Grid own = grid_for(codec, grid);
+  Summing writing;
+  const std::size_t n = header_bytes + write(own, payload_of(out), writing);
+  write_header(codec.id(), own, 1, x.count, out, n, writing);
+  return n;
+}
+
 /// The codec's sums; all operands must be of one that has them.
 const LinearCodec& linear_of(std::span<const Operand> operands) {
   const Codec& codec = codec_of(operands[0].header);
@@ -225,15 +239,21 @@ std::size_t encode(ConstArray x, const Grid& grid, MutBytes out, int threads) {
 }
 
 std::size_t encode(const Codec& codec, ConstArray x, const Grid& grid, MutBytes out, int threads, Extents extents) {
-  if (grid.dtype != x.dtype)
-    throw Error(Code::invalid_argument,
-                "grid: made for " + std::string(name_of(grid.dtype)) + ", but x is " + std::string(name_of(x.dtype)));
-  require_dtype(codec, x.dtype);
-  const Grid own = grid_for(codec, grid);
-  Summing writing;
-  const std::size_t n = header_bytes + codec.encode(x, own, extents, payload_of(out), threads, &writing);
-  write_header(codec.id(), own, 1, x.count, out, n, writing);
-  return n;
+  return encode_with(codec, x, grid, out, [&](const Grid& own, MutBytes payload, Witness& writing) {
+    return codec.encode(x, own, extents, payload, threads, &writing);
+  });
+}
+
+std::size_t encode_decode(ConstArray x, const Grid& grid, MutBytes out, MutArray y, int threads,
+                          std::size_t whole_bytes) {
+  if (y.dtype != x.dtype || y.count != x.count)
+    throw Error(Code::invalid_argument, "y: " + std::to_string(y.count) + " " + std::string(name_of(y.dtype)) +
+                                            ", but x is " + std::to_string(x.count) + " " +
+                                            std::string(name_of(x.dtype)));
+  const Codec& codec = slice_codec();
+  return encode_with(codec, x, grid, out, [&](const Grid& own, MutBytes payload, Witness& writing) {
+    return codec.linear()->encode_decode(x, own, payload, y, threads, whole_bytes, &writing);
+  });
 }
 
 Header peek(Bytes head) {

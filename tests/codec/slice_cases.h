@@ -117,6 +117,17 @@ inline Array decoded(const Array& like, const Outcome& f, int threads = 1, std::
   return y;
 }
 
+/// A frame and what is read of it at once, into the array itself or another.
+inline std::pair<Outcome, Array> encode_decoded(const Array& x, const Grid& g, bool in_place, int threads = 1) {
+  Array from = x;
+  Array y(x.dtype, x.count);
+  Array& to = in_place ? from : y;
+  const Outcome o = outcome_of(frame::capacity(x.dtype, x.count), [&](frame::MutBytes out) {
+    return frame::encode_decode(from.view(), g, out, to.view(), threads);
+  });
+  return {o, to};
+}
+
 inline std::string describe(DType t, const Grid& g, Kind kind, std::size_t count) {
   return std::string(laconic::name_of(t)) + ", bound " + std::to_string(g.bound) + " qbits " + std::to_string(g.qbits) +
          ", " + std::string(name_of(kind)) + ", " + std::to_string(count) + " elements";

@@ -30,6 +30,8 @@ Results run(const Array& x, const Array& y, const Array& constant, const Grid& g
   r.y = encoded(y, g);
   r.sum = added(x, r.x, r.y);
   r.arrays.push_back(decoded(x, r.x));
+  for (const bool in_place : {false, true})
+    EXPECT_TRUE(encode_decoded(x, g, in_place) == std::pair(r.x, r.arrays[0])) << "encode_decode, " << in_place;
   if (r.sum.code != Code::ok) return r;
   r.longer_sum = added(x, r.sum, r.x);
   r.fused = encode_added(y, r.sum);
@@ -234,7 +236,7 @@ TEST(SliceTargetsLarge, DecodeAsTheReferenceDoes) {
       EXPECT_TRUE(expected == on(target, offset)) << slice::name_of(target) << " at offset " << offset;
 }
 
-/// A part of something large is written past the caches, too.
+/// A part of something large is written past the caches, too; so is what is encoded just then.
 TEST(SliceTargetsLarge, DecodePartsAsTheReferenceDoes) {
   constexpr std::size_t count = 3 * 2048 + 77;
   for (const DType t : {DType::f32, DType::f64, DType::f16, DType::i32})
@@ -247,8 +249,12 @@ TEST(SliceTargetsLarge, DecodePartsAsTheReferenceDoes) {
           const OnTarget guard(target);
           Array y(t, count, offset);
           frame::decode(f.frame, y.view(), 1, 1, std::size_t{1} << 40);
-          EXPECT_TRUE(expected == y) << describe(t, g, Kind::mixed, count) << ", " << slice::name_of(target)
-                                     << " at offset " << offset;
+          Array again(t, count, offset);
+          const Outcome same = outcome_of(frame::capacity(t, count), [&](frame::MutBytes out) {
+            return frame::encode_decode(x.view(), g, out, again.view(), 1, std::size_t{1} << 40);
+          });
+          EXPECT_TRUE(expected == y && f == same && expected == again)
+              << describe(t, g, Kind::mixed, count) << ", " << slice::name_of(target) << " at offset " << offset;
         }
     }
 }

@@ -38,6 +38,7 @@ TEST(SliceThreads, GiveTheSameBytes) {
           EXPECT_EQ(sum, added(x, a, a, threads));
           EXPECT_EQ(fused, encode_added(x, sum, threads));
           EXPECT_TRUE(y == decoded(x, a, threads));
+          EXPECT_TRUE(encode_decoded(x, g, threads == 2, threads) == std::pair(a, y));
           EXPECT_TRUE(total == decoded(x, sum, threads));
         }
       }
@@ -58,6 +59,7 @@ TEST(SliceThreads, GiveTheSameBytesOfMuch) {
       EXPECT_TRUE(a == encoded(x, g, threads));
       EXPECT_TRUE(sum == added(x, a, a, threads));
       EXPECT_TRUE(decoded(x, a) == decoded(x, a, threads));
+      EXPECT_TRUE(encode_decoded(x, g, false, threads) == std::pair(a, decoded(x, a)));  // past the caches
     }
   }
 }

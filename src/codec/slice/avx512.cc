@@ -361,6 +361,7 @@ struct Avx512 : Avx512Base {
 const Kernels* found(const Kernels& avx2) {
   static const Kernels k{FastCodec<Avx512>::encode,
                          FastCodec<Avx512>::decode,
+                         FastCodec<Avx512>::encode_decode,
                          avx2.add,
                          avx2.encode_add,
                          avx2.sum,

@@ -232,6 +232,13 @@ struct FastCodec {
     }
     if (!load_elements(p, elements, q, fill, exceptions) || (fill.blocks != 0 && count < chunk_values))
       return FastExact<V>::encode(p, x, elements, count, to);
+    return encode_integers(p, x, q, fill, ahead, count, to);
+  }
+
+  /// What load_elements() has found in x. The integers are left as they are.
+  static std::size_t encode_integers(const Params& p, const void* x, Integers& q, const Fill& fill, Ahead ahead,
+                                     int count, std::uint8_t* to) {
+    const int e = p.shape.element_bytes;
     const int fill_bytes = e == 8 ? 8 : 4;
     const std::int32_t biased = bias(p);
     if (fill.blocks == 0 && V::constant(q.q)) return write_constant(wrap_sub(q.q[0], biased), to);
@@ -296,6 +303,34 @@ struct FastCodec {
       return n;
     }
     return write_raw(x, raw, to);
+  }
+
+  /// Most bytes of a chunk that is one value all over.
+  static constexpr std::size_t one_value = 12;
+
+  /// The integers are at hand: no planes are read.
+  static std::size_t encode_decode(const Params& p, const void* x, int count, std::uint8_t* to, void* y) {
+    Integers q;
+    Fill fill;
+    const bool whole = !p.wide && count == chunk_values;
+    if (!whole || !load_elements(p, x, q, fill)) {
+      const std::size_t n = whole ? FastExact<V>::encode(p, x, x, count, to) : encode(p, x, count, to);
+      decode(p, {to, n, write_slack}, count, y);
+      return n;
+    }
+    const Ahead ahead(x, p.shape.element_bytes);
+    const std::size_t n = encode_integers(p, x, q, fill, ahead, count, to);
+    if (const std::uint8_t* raw = raw_elements(p, {to, n, write_slack}, count); raw != nullptr) {
+      std::memcpy(y, raw, static_cast<std::size_t>(count * p.shape.element_bytes));
+      return n;
+    }
+    if (const std::int32_t biased = bias(p); biased != 0)
+      for (std::int32_t& v : q.q) v = wrap_sub(v, biased);
+    if (n <= one_value)
+      for (int b = 0; b < chunk_blocks; ++b) ahead.fetch(b);  // planes would have had them fetched
+    V::dequantise(p, q.q, y, p.stream && fill.blocks == 0);
+    put_fill(p, fill, y);
+    return n;
   }
 
   // ------------------------------------------------------------------------------------------------- decoding
@@ -365,6 +400,11 @@ struct FastCodec {
     return false;
   }
 
+  static void put_fill(const Params& p, const Fill& fill, void* y) {
+    for (int b = 0; b < chunk_blocks && fill.blocks >> b != 0; ++b)
+      if (bit(fill.blocks, b)) V::put_fill(p, y, b, fill.marks[b], fill.value);
+  }
+
   static bool simple_fill(const Params& p, int count) {
     return count == chunk_values && p.divisor == 1 && !(p.shape.sum && p.shape.element_bytes == 2);
   }
@@ -398,8 +438,7 @@ struct FastCodec {
         std::memcpy(y, padded, static_cast<std::size_t>(count * p.shape.element_bytes));
       }
     }
-    for (int b = 0; b < chunk_blocks && fill.blocks >> b != 0; ++b)
-      if (bit(fill.blocks, b)) V::put_fill(p, y, b, fill.marks[b], fill.value);
+    put_fill(p, fill, y);
     return true;
   }
 };

@@ -160,8 +160,9 @@ struct FastManySums : FastSums<V> {
   }
 
   static const Kernels* kernels() {
-    static const Kernels k{Sums::Codec::encode, Sums::Codec::decode, Sums::add, Sums::encode_add, sum,
-                           Sums::sums_terms,    Sums::room_fetch};
+    using Codec = typename Sums::Codec;
+    static const Kernels k{Codec::encode,    Codec::decode, Codec::encode_decode, Sums::add,
+                           Sums::encode_add, sum,           Sums::sums_terms,     Sums::room_fetch};
     return &k;
   }
 };

@@ -1,4 +1,4 @@
-// What a SIMD target offers: five operations on one chunk. The reference is their definition; every other set writes
+// What a SIMD target offers: six operations on one chunk. The reference is their definition; every other set writes
 // the same bytes and reads the same values, and hands what it has no fast way for to it.
 #pragma once
 
@@ -70,6 +70,8 @@ struct Kernels {
   std::size_t (*encode)(const Params& p, const void* x, int count, std::uint8_t* out);
   /// Decodes into y. False: no valid chunk (y is unspecified).
   bool (*decode)(const Params& p, ChunkBytes in, int count, void* y);
+  /// encode(), and to y what decode() makes of that. y is x, or apart from it.
+  std::size_t (*encode_decode)(const Params& p, const void* x, int count, std::uint8_t* out, void* y);
   /// out = a + b; p describes the result, pa and pb the operands. Returns bytes, chunk_corrupt or chunk_too_large.
   std::size_t (*add)(const Params& p, const Params& pa, ChunkBytes a, const Params& pb, ChunkBytes b, int count,
                      std::uint8_t* out, std::size_t capacity);

@@ -184,7 +184,7 @@ class BatchWriter {
 
   /// Works until no batch is left. Returns early where another thread has failed; an Error here stops all others.
   template <class Writer>
-  void run(Writer writer) {
+  void run(Writer&& writer) {
     try {
       while (const auto batch = batches_.take()) {
         write(*batch, writer);

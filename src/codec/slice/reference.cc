@@ -322,6 +322,12 @@ bool decode(const Params& p, ChunkBytes in, int count, void* y) {
          }) != chunk_corrupt;
 }
 
+std::size_t encode_decode(const Params& p, const void* x, int count, std::uint8_t* out, void* y) {
+  const std::size_t n = encode(p, x, count, out);
+  decode(p, {out, n, write_slack}, count, y);
+  return n;
+}
+
 template <class A>
 std::size_t add_to(const Params& p, const Params& pa, const Chunk<A>& a, bool a_is_local, const Params& pb,
                    ChunkBytes b, std::uint8_t* out, std::size_t capacity) {
@@ -384,7 +390,7 @@ bool is_on_grid(const Params& p, std::uint64_t element) {
 }
 
 const Kernels& reference_kernels() {
-  static const Kernels k{encode, decode, add, encode_add, sum};
+  static const Kernels k{encode, decode, encode_decode, add, encode_add, sum};
   return k;
 }
 

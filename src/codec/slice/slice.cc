@@ -140,6 +140,32 @@ class ChunkEncoder {
   std::size_t count_;
 };
 
+/// Encodes the chunks of an array, and decodes them to y. Of the array's own threads each has one.
+class ChunkRewriter {
+ public:
+  ChunkRewriter(const Params& p, const void* x, std::size_t count, void* y) : p_(p), x_(x), y_(y), count_(count) {}
+  ~ChunkRewriter() {
+    if (p_.stream) finish_stores();
+  }
+  ChunkRewriter(const ChunkRewriter&) = delete;
+  ChunkRewriter& operator=(const ChunkRewriter&) = delete;
+  void go_to(std::size_t, std::size_t last) { last_ = last; }
+  [[nodiscard]] static bool fetches_room() { return false; }
+  std::size_t write(std::size_t chunk, std::uint8_t* to, std::size_t) {
+    auto* y = const_cast<std::uint8_t*>(element_at(p_, y_, chunk));
+    if (chunk + 1 < last_) find_pages(element_at(p_, y_, chunk + 1), bytes_of(p_, chunk_values));
+    return kernels_.encode_decode(p_, element_at(p_, x_, chunk), values_in(count_, chunk), to, y);
+  }
+
+ private:
+  const Kernels& kernels_ = kernels();
+  const Params& p_;
+  const void* x_;
+  void* y_;
+  std::size_t count_;
+  std::size_t last_ = 0;
+};
+
 /// One thread's way through the chunks of a sum.
 class ChunkAdder {
  public:
@@ -242,6 +268,14 @@ Payload check_table(Bytes payload, std::size_t count) {
 std::size_t encode(const Params& p, const void* x, std::size_t count, MutBytes out, int threads, Witness* witness) {
   const Destination to{count, chunk_capacity(p.shape.element_bytes), out, witness};
   return write_payload(to, threads_worth(bytes_of(p, count), threads), [&] { return ChunkEncoder(p, x, count); });
+}
+
+std::size_t encode_decode(const Params& params, const void* x, std::size_t count, MutBytes out, void* y, int threads,
+                          std::size_t whole_bytes, Witness* witness) {
+  Params p = params;
+  p.stream = y != x && leaves_caches(std::max(bytes_of(p, count), whole_bytes));  // x has just come to the cache
+  const Destination to{count, chunk_capacity(p.shape.element_bytes), out, witness};
+  return write_payload(to, threads_worth(bytes_of(p, count), threads), [&] { return ChunkRewriter(p, x, count, y); });
 }
 
 std::size_t sum(const Params& p, const Local& local, std::span<const Operand> operands, MutBytes out, int threads,

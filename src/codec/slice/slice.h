@@ -51,6 +51,11 @@ struct Local {
 std::size_t encode(const Params& p, const void* x, std::size_t count, MutBytes out, int threads,
                    Witness* witness = nullptr);
 
+/// encode(), and to y what decode() makes of that; y is x, or apart from it. `whole_bytes`: as decode() has it. After
+/// an Error y holds anything.
+std::size_t encode_decode(const Params& p, const void* x, std::size_t count, MutBytes out, void* y, int threads,
+                          std::size_t whole_bytes, Witness* witness);
+
 /// out = local + operands[0] + operands[1] + ..., two at least: what adding them one after another gives. p describes
 /// the result.
 std::size_t sum(const Params& p, const Local& local, std::span<const Operand> operands, MutBytes out, int threads,
