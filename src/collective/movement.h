@@ -1,5 +1,5 @@
 // Movement: data is encoded once where it comes from, forwarded unopened, decoded where it is wanted. Every rank that
-// keeps a block decodes the same message, the one it came from too, so all hold the same bits.
+// keeps a block holds what its message decodes to, the one it came from too, so all hold the same bits.
 #pragma once
 
 #include <vector>
