@@ -144,7 +144,8 @@ void Pipeline::prepare(const Envelope& envelope) {
     if (s.message == nullptr && !s.queued) {
       const auto block = static_cast<std::size_t>(p.block);
       const bool final = final_version_[block] == 0 && program_.result[block];
-      const bool at_once = final && kernel_.delivers_as_it_encodes();
+      // The first segment leaves as soon as it can: there is time for delivering it while it is on its way.
+      const bool at_once = final && p.segment != 0 && kernel_.delivers_as_it_encodes();
       s.message = encoded(part(p), at_once);
       if (failure_) return;
       if (at_once) {
