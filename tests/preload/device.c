@@ -1,7 +1,7 @@
 /* Arrays in the memory of a device, as programs hand them to an MPI that takes those: only MPI may touch them. Memory
  * stands in for it that nobody may touch: who does so is let in if it is MPI.
  *
- *   device TOLERANCE LIBCUDA      largest error allowed; what stands in for CUDA's driver
+ *   device TOLERANCE LIBRARY      largest error allowed; what stands in for CUDA's driver or another's
  */
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -74,8 +74,9 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   tolerance = atof(argv[1]) + 1e-5;
-  void* const cuda = dlopen(argv[2], RTLD_NOW);
-  void (*const stand_in)(void*, size_t) = cuda == NULL ? NULL : (void (*)(void*, size_t))dlsym(cuda, "stand_in_device");
+  void* const library = dlopen(argv[2], RTLD_NOW);
+  void (*const stand_in)(void*, size_t) =
+      library == NULL ? NULL : (void (*)(void*, size_t))dlsym(library, "stand_in_device");
   if (stand_in == NULL) {
     fprintf(stderr, "wrong: %s\n", dlerror());
     MPI_Abort(MPI_COMM_WORLD, 1);

@@ -5,8 +5,9 @@
 
 namespace laconic::preload {
 
-/// Of CUDA's. No for what the host can use as well: pinned and managed memory. Asks CUDA's driver, if the process has
-/// loaded it by now. Thread safe.
+/// Of NVIDIA's GPUs (CUDA's driver says it), AMD's (ROCm's runtime), and what the kernel cannot read in a process that
+/// has Level Zero, as Intel's. No for what the host can use as well: pinned and managed memory. Asks those of them that
+/// the process has loaded by now. Thread safe.
 bool is_device_memory(std::uintptr_t at);
 
 }  // namespace laconic::preload
