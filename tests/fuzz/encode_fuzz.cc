@@ -30,6 +30,9 @@ Answer answer_to(const Array& x, const Array& y, const Grid& g) {
   r.fused = encode_added(x, r.b);
   r.three = summed(&x, x, {r.a, r.b});
   r.decoded_a = opened(r.a);
+  for (const bool in_place : {false, true})
+    require(encode_decoded(x, g, in_place) == std::pair(r.a, r.decoded_a), "encode_decode differs",
+            slice::name_of(slice::current()));
   r.decoded_b = opened(r.b);
   r.decoded_sum = opened(r.sum);
   r.decoded_fused = opened(r.fused);
