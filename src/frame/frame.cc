@@ -95,7 +95,7 @@ MutBytes payload_of(MutBytes out) {
 
 void check_grid(const Grid& g, Promise promise) {
   if (promise == Promise::rate) {
-    if (!(g.step > 0 && g.step <= 64) || g.bound < HUGE_VAL || g.qbits != 0) corrupt("no grid of a rate");
+    if (!(g.step > 0 && g.step <= 64) || g.bound != HUGE_VAL || g.qbits != 0) corrupt("no grid of a rate");
     return;
   }
   if (g.step == 0 && g.bound == 0 && g.qbits == 0) return;

@@ -43,6 +43,19 @@ TEST_P(Codecs, KeepTheirPromiseForEveryElement) {
         }
 }
 
+/// A block of few values whose upper bytes are 0 can be shorter than anything else that a codec writes.
+TEST_P(Codecs, KeepFewBitsToTheLast) {
+  if (codec().promise() == Promise::rate) return;
+  for (const DType t : dtypes())
+    for (const std::size_t count : {2U, 3U, 5U, 130U, 5122U, 8194U}) {
+      Array x = sample(t, Kind::smooth, count);
+      for (std::size_t i = count - 2; i < count; ++i) x.set_bits(i, i % 2);
+      const Grid lossless{.dtype = t};
+      ASSERT_EQ(broken_promise(codec(), lossless, x, decoded(x, encoded_by(codec(), x, lossless))), "")
+          << describe(codec(), t, lossless, Kind::smooth, count);
+    }
+}
+
 TEST_P(Codecs, StayWithinTheirCapacity) {
   for (const DType t : dtypes())
     for (const Grid& g : grids_for(codec(), t))
@@ -213,6 +226,20 @@ TEST(CodecNames, RatesSayTinyValuesAsWell) {
     for (std::size_t i = 0; i < x.count; ++i) x.set_value(i, i % 5 == 0 ? 0 : most / static_cast<double>(i % 7 + 1));
     const Array y = decoded(x, encoded_by(rate, x, rate_grid(t, 4)));
     for (std::size_t i = 0; i < x.count; ++i) ASSERT_LE(std::abs(y.value(i)), most) << i;
+  }
+}
+
+TEST(CodecNames, RatesPromiseNoOtherBound) {
+  const Codec& rate = find_codec("zfp-rate");
+  if (!rate.available()) GTEST_SKIP() << "zfp was not there when this was built";
+  const Array x = sample(DType::f32, Kind::smooth, 4096);
+  const std::vector<std::uint8_t> good = encoded_by(rate, x, rate_grid(DType::f32, 4)).frame;
+  ASSERT_EQ(code_of_decoding(good), Code::ok);
+  for (const double bound : {std::nan(""), -HUGE_VAL, 1.0, 0.0}) {
+    std::vector<std::uint8_t> bytes = good;
+    std::memcpy(bytes.data() + frame::at_bound, &bound, sizeof bound);
+    patch_checksum(bytes.data(), bytes.size());
+    EXPECT_EQ(code_of_decoding(bytes), Code::corrupt) << bound;
   }
 }
 

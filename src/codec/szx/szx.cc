@@ -213,11 +213,11 @@ template <class T>
 LACONIC_INLINE const std::uint8_t* get_block(const std::uint8_t* in, const std::uint8_t* end, std::size_t n,
                                              std::uint8_t* y) {
   using U = UnsignedOf<T>;
-  const auto left = static_cast<std::size_t>(end - in);
-  if (left < 1 + sizeof(T)) return nullptr;
+  if (in == end) return nullptr;
   const int kept = *in++;
+  const auto left = static_cast<std::size_t>(end - in);
   if (kept == kept_raw) {
-    if (left - 1 < n * sizeof(T)) return nullptr;
+    if (left < n * sizeof(T)) return nullptr;
     std::memcpy(y, in, n * sizeof(T));
     return in + n * sizeof(T);
   }
@@ -227,7 +227,7 @@ LACONIC_INLINE const std::uint8_t* get_block(const std::uint8_t* in, const std::
     if (in != nullptr) std::memcpy(y, words.data(), n * sizeof(T));
     return in;
   }
-  if (kept <= exponent_bits<T> || kept >= bits_of<T>) return nullptr;
+  if (kept <= exponent_bits<T> || kept >= bits_of<T> || left < sizeof(T)) return nullptr;
   const T mean = load_as<T>(in);
   const int width = (kept + 7) / 8;
   in = get_words(in + sizeof(T), end, n, width, words.data());
