@@ -82,6 +82,12 @@ std::filesystem::path through_links(std::filesystem::path path) {
   return path;
 }
 
+/// What the names of its temporaries begin with: a name as long as may be has no room for more.
+std::string shortened(const std::filesystem::path& target) {
+  constexpr std::size_t most = NAME_MAX - 32;
+  return (target.parent_path() / target.filename().string().substr(0, most)).string();
+}
+
 std::string describe(int error) { return std::system_category().message(error); }
 
 }  // namespace
@@ -141,7 +147,7 @@ OutputFile::OutputFile(const std::string& path, bool overwrite) : path_(path), t
     std::error_code ignored;
     const auto real = std::filesystem::canonical(path, ignored);
     if (!ignored) target_ = real.string();
-  } else if (errno == ELOOP) {
+  } else if (errno == ELOOP || errno == ENAMETOOLONG) {
     fail("open");
   } else {
     target_ = through_links(path).string();
@@ -153,7 +159,7 @@ void OutputFile::open_temporary() {
   const SignalsHeld held;
   // A few names, in case an earlier run of the same process id was killed and left one behind.
   for (int attempt = 0; attempt < 16 && fd_ < 0; ++attempt) {
-    temporary_ = fmt::format("{}.{}-{}.part", target_, ::getpid(), attempt);
+    temporary_ = fmt::format("{}.{}-{}.part", shortened(target_), ::getpid(), attempt);
     fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replaced_ ? 0600 : 0666);
     if (fd_ < 0 && errno != EEXIST) {
       temporary_.clear();

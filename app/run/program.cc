@@ -1,5 +1,6 @@
 #include "run/program.h"
 
+#include <elf.h>
 #include <fmt/core.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -60,8 +61,12 @@ std::string executable_of(const std::string& word) {
   return runs ? path : "";
 }
 
+/// Of an ELF file. Any other has none: it may be large, as data are that a file system marks as programs.
 std::string content_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
+  std::string head(SELFMAG, '\0');
+  if (!in.read(head.data(), SELFMAG) || !is_elf(head)) return "";
+  in.seekg(0);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
@@ -150,7 +155,7 @@ MpiOfProgram mpi_of(const std::vector<std::string>& command) {
     // An MPI library is an argument: the program opens it by itself.
     if (path.empty() || !preload::flavour_of_library(fs::path(path).filename().string()).empty()) continue;
     const std::string content = content_of(path);
-    if (!is_elf(content)) continue;
+    if (content.empty()) continue;
     MpiOfProgram found = by_needs(path);
     if (!found.flavour.empty() && runs_with_other_rights(path))
       throw Failure(Exit::usage, fmt::format("'{}' runs with other rights than its caller's (setuid, setgid or "

@@ -44,6 +44,14 @@ class Run(CommandTest):
         _, said = self.run_laconic("run", "--bound", "1e-3", "--", "./job.sh", "./libmpi.so.40", code=2)
         self.assertIn("does not show which MPI it uses", said)
 
+    def test_data_that_may_be_run_are_not_read(self):
+        self.write("job.sh", b"#!/bin/sh\n")
+        os.truncate(self.write("data.bin", b"\x93NUMPY"), 1 << 40)
+        for name in self.files():  # as some file systems have all of them
+            os.chmod(self.path(name), 0o755)
+        _, said = self.run_laconic("run", "--bound", "1e-3", "--", "./job.sh", "./data.bin", code=2, launcher=("timeout", "20"))
+        self.assertIn("does not show which MPI it uses", said)
+
     def run_touch(self, *options, code=0, environment=None):
         """With a program that leaves a file behind, which it must not; returns stderr."""
         if not served():

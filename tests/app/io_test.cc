@@ -167,6 +167,16 @@ TEST_F(AppIo, OutputAppearsOnlyWhenCommitted) {
   EXPECT_EQ(files(), 1U);
 }
 
+TEST_F(AppIo, OutputsMayHaveTheLongestName) {
+  const std::string longest(255, 'x');
+  write_file(path(longest), std::string("content"));
+  write_file(path(longest), std::string("new content"));
+  EXPECT_EQ(fs::file_size(path(longest)), 11U);
+  EXPECT_EQ(files(), 1U);
+  EXPECT_EQ(code_of([&] { const OutputFile out(path(longest + "x"), false); }), Exit::no_output);
+  EXPECT_EQ(files(), 1U);
+}
+
 TEST_F(AppIo, ExistingOutputsAreKept) {
   make("out", "precious");
   EXPECT_EQ(code_of([&] { const OutputFile out(path("out"), false); }), Exit::no_output);
