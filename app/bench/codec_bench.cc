@@ -54,11 +54,11 @@ struct Workspace {
     });
   }
 
-  /// The field repeated to `bytes` (rounded down to whole elements), from element `start` on.
+  /// The field repeated to `bytes` (rounded down to whole elements, but at least one), from element `start` on.
   static Bytes tile(ConstArray field, std::size_t bytes, std::size_t start) {
     const auto* from = static_cast<const std::uint8_t*>(field.data);
     const std::size_t size = field.bytes();
-    Bytes out(bytes / size_of(field.dtype) * size_of(field.dtype));
+    Bytes out(std::max<std::size_t>(1, bytes / size_of(field.dtype)) * size_of(field.dtype));
     std::size_t at = start * size_of(field.dtype);
     for (std::size_t done = 0; done < out.size();) {
       const std::size_t n = std::min(size - at, out.size() - done);

@@ -47,7 +47,8 @@ std::string find_data_folder(const std::string& wanted) {
   const std::vector<std::string> candidates = wanted.empty() ? places() : std::vector<std::string>{wanted};
   std::string looked;
   for (const std::string& c : candidates) {
-    if (fs::exists(fs::path(c) / manifest_name)) return c;
+    std::error_code ignored;  // as of a folder that may not be looked into
+    if (fs::exists(fs::path(c) / manifest_name, ignored)) return c;
     looked += fmt::format("{}{}", looked.empty() ? "" : ", ", c);
   }
   throw Failure(Exit::no_input,

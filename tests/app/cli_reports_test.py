@@ -39,6 +39,11 @@ class BenchCodec(CommandTest):
             if row["codec"] != "zfp-rate":
                 self.assertEqual(row["violations"], 0, row["codec"])
 
+    def test_the_smallest_size_is_an_element(self):
+        self.write("x.f64", struct.pack("<100d", *wave(100)))
+        rows = self.json("bench", "codec", "x.f64", "--codec", "slice,szx", "--size", "3", "--repetitions", "1", "--no-cache")["rows"]
+        self.assertEqual({r["raw_bytes"] for r in rows}, {8})
+
     def test_what_cannot_be_added_is_not(self):
         self.write("x_5000.f32", floats(wave(5000)))
         report = self.json("bench", "codec", "x_5000.f32", "--size", "64k", "-b", "0,1e-3", "--repetitions", "1", "--codec", "slice")
@@ -69,6 +74,7 @@ class BenchCodec(CommandTest):
         self.run_laconic("bench", "codec", "absent.f32", code=3)
         self.run_laconic("bench", "codec", "x.f32", self.write("nothing.f32", b""), code=4)
         self.run_laconic("bench", "codec", "--data", self.folder, code=3)
+        self.run_laconic("bench", "codec", "--data", "x" * 300, code=3)
         self.write("MANIFEST.json", b'{"files": [{"name": "a"}]}')
         self.run_laconic("bench", "codec", "--data", self.folder, code=4)
 
