@@ -129,7 +129,7 @@ void InputFile::read_at(std::uint64_t offset, std::span<std::uint8_t> out) const
   }
 }
 
-OutputFile::OutputFile(const std::string& path, bool overwrite) : path_(path), target_(path) {
+OutputFile::OutputFile(const std::string& path, bool overwrite) : path_(path), target_(path), overwrite_(overwrite) {
   struct stat s{};
   if (::stat(path.c_str(), &s) == 0) {
     if (S_ISDIR(s.st_mode)) throw Failure(Exit::no_output, fmt::format("cannot write '{}': it is a folder", path));
@@ -140,9 +140,7 @@ OutputFile::OutputFile(const std::string& path, bool overwrite) : path_(path), t
       if (fd_ < 0) fail("open");
       return;
     }
-    if (!overwrite)
-      throw Failure(Exit::no_output,
-                    fmt::format("'{}' exists; add --force to replace it, or name another with -o", path));
+    if (!overwrite) refuse_to_replace();
     replaced_ = s;
     std::error_code ignored;
     const auto real = std::filesystem::canonical(path, ignored);
@@ -194,6 +192,10 @@ void OutputFile::fail(const char* doing) const {
   throw Failure(Exit::no_output, fmt::format("cannot {} '{}': {}{}", doing, path_, describe(error), advice));
 }
 
+void OutputFile::refuse_to_replace() const {
+  throw Failure(Exit::no_output, fmt::format("'{}' exists; add --force to replace it, or name another with -o", path_));
+}
+
 void OutputFile::write(std::span<const std::uint8_t> data) {
   while (!data.empty()) {
     const ssize_t done = ::write(fd_, data.data(), data.size());
@@ -212,7 +214,7 @@ void OutputFile::commit() {
   if (::close(fd) != 0) fail("write");
   failures_only_.reset();
   if (temporary_.empty()) return;
-  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail("rename to");
+  rename_temporary();
   temporary_.clear();
   unprotect();
   // The rename itself must survive a crash too; a folder that cannot be opened only loses that.
@@ -222,6 +224,21 @@ void OutputFile::commit() {
     ::fsync(dir);
     ::close(dir);
   }
+}
+
+/// Not over a file that has come there since the beginning, unless it was to be replaced.
+void OutputFile::rename_temporary() const {
+  const char* const from = temporary_.c_str();
+  const char* const to = target_.c_str();
+  if (!overwrite_) {
+    if (::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return;
+    if (errno == EEXIST) refuse_to_replace();
+    const bool unknown_here = errno == EINVAL || errno == ENOSYS;  // to the file system, or the kernel
+    if (!unknown_here) fail("rename to");
+    struct stat there{};
+    if (::lstat(to, &there) == 0) refuse_to_replace();
+  }
+  if (std::rename(from, to) != 0) fail("rename to");
 }
 
 void write_file(const std::string& path, std::span<const std::uint8_t> data) {

@@ -51,7 +51,7 @@ class WriteFailuresOnly {
 /// a time is protected against signals (the newest).
 class OutputFile {
  public:
-  /// `overwrite` false: an existing regular file is a Failure that says so.
+  /// `overwrite` false: an existing regular file is a Failure that says so, also one that comes before commit().
   OutputFile(const std::string& path, bool overwrite);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
@@ -64,13 +64,16 @@ class OutputFile {
 
  private:
   [[noreturn]] void fail(const char* doing) const;
+  [[noreturn]] void refuse_to_replace() const;
   void open_temporary();
   void allow_only(const struct ::stat& before) const;
+  void rename_temporary() const;
 
   std::optional<WriteFailuresOnly> failures_only_{std::in_place};  // until commit()
   std::string path_;                                               // as the user wrote it, for messages
   std::string target_;                                             // symbolic links resolved
   std::string temporary_;                                          // empty: written directly
+  bool overwrite_;
   std::optional<struct ::stat> replaced_;
   int fd_ = -1;
   std::uint64_t written_ = 0;

@@ -189,6 +189,20 @@ TEST_F(AppIo, ExistingOutputsAreKept) {
   EXPECT_EQ(fs::file_size(path("out")), 8U) << "without commit the old content stays";
 }
 
+TEST_F(AppIo, FilesThatComeMeanwhileAreKept) {
+  for (const bool overwrite : {false, true}) {
+    const std::string name = path(overwrite ? "replaced" : "kept");
+    {
+      OutputFile out(name, overwrite);
+      out.write(std::vector<std::uint8_t>(10, 1));
+      std::ofstream(name) << "precious";
+      EXPECT_EQ(code_of([&] { out.commit(); }), overwrite ? Exit::ok : Exit::no_output);
+    }
+    EXPECT_EQ(fs::file_size(name), overwrite ? 10U : 8U);
+  }
+  EXPECT_EQ(files(), 2U);
+}
+
 TEST_F(AppIo, OutputThroughALinkKeepsTheLink) {
   make("real", "old");
   fs::create_symlink("real", path("link"));
