@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/error.h"
 #include "exit_code.h"
 #include "io/array_file.h"
 #include "report/quality.h"
@@ -64,6 +65,8 @@ std::vector<Field> list_fields(const std::string& folder) {
     const nlohmann::json manifest = nlohmann::json::parse(text);
     for (const auto& j : manifest.at("files")) fields.push_back(parse_field(j, folder));
   } catch (const nlohmann::json::exception& e) {
+    throw Failure(Exit::bad_data, fmt::format("'{}': {}", file.path(), e.what()));
+  } catch (const Error& e) {  // of a type's name
     throw Failure(Exit::bad_data, fmt::format("'{}': {}", file.path(), e.what()));
   }
   return fields;

@@ -77,6 +77,9 @@ class BenchCodec(CommandTest):
         self.run_laconic("bench", "codec", "--data", "x" * 300, code=3)
         self.write("MANIFEST.json", b'{"files": [{"name": "a"}]}')
         self.run_laconic("bench", "codec", "--data", self.folder, code=4)
+        self.write("MANIFEST.json", b'{"files": [{"name": "a", "file": "a", "dtype": "f99", "dims": [1]}]}')
+        self.assertIn("MANIFEST.json", self.run_laconic("bench", "codec", "--data", self.folder, code=4)[1])
+        self.assertIn("f99", self.run_laconic("doctor", environment={"LACONIC_DATA": self.folder})[0])
 
 
 class BenchError(CommandTest):
