@@ -78,7 +78,20 @@ Link measure_link(Transport& t, std::span<std::uint8_t> out, std::span<std::uint
 
 Link measure_link(Transport& t, Memory& memory) {
   BufferPool pool(memory, false);
-  const MessagePtr out = pool.take(most_probe_bytes), in = pool.take(most_probe_bytes);
+  MessagePtr out, in;
+  std::exception_ptr failure;
+  try {
+    out = pool.take(most_probe_bytes);
+    in = pool.take(most_probe_bytes);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  // Ranks wait for each other's probes: all send them, or none.
+  const std::vector<int> poor = allgather_value(t, failure ? 1 : 0);
+  if (failure) std::rethrow_exception(failure);
+  if (const auto one = std::ranges::find(poor, 1); one != poor.end())
+    throw Error(Code::internal,
+                "rank " + std::to_string(one - poor.begin()) + " has no memory to measure the link with");
   try {
     return measure_link(t, out->room(), in->room());
   } catch (...) {

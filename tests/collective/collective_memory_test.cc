@@ -200,6 +200,24 @@ TEST(ScarceMemory, WithoutAnyTheGroupIsOfNoMoreUse) {
       1);
 }
 
+TEST(ScarceMemory, ALinkIsMeasuredByAllOrNone) {
+  for (const bool as_gpu : {false, true})
+    run_ranks(
+        ranks,
+        [&](Transport& t) {
+          Scarce memory(t.rank() == poor_one ? 1 : -1, as_gpu);
+          const auto measure = [&] { calibrate_link(t, memory, "off"); };
+          if (t.rank() == poor_one && !as_gpu) {
+            EXPECT_THROW(measure(), std::bad_alloc);
+          } else {
+            EXPECT_THROW(measure(), Error);
+          }
+          memory.find_more();
+          EXPECT_NO_THROW(measure());
+        },
+        5);
+}
+
 /// Notes which rooms for messages have been freed.
 class Watched final : public Ordinary {
  public:
