@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "exit_code.h"
 #include "report/json.h"
@@ -46,12 +47,20 @@ int run_stack_rank(const StackOptions& options, bool json, bool quiet, Transport
   Communicator comm(transport);
   const StackResult result = measure_with_bar(options, transport.rank() == 0 && !json && !quiet, set, comm, plain);
   if (transport.rank() != 0) return agree(transport, 0);
+  int code = 0;
+  std::exception_ptr failure;  // of a picture, or memory: the others are waiting
   try {
-    return agree(transport, report_stack(options, json, quiet, set, result));
-  } catch (const Failure& e) {  // of a picture: the others are waiting
-    agree(transport, static_cast<int>(e.code()));
-    throw;
+    code = report_stack(options, json, quiet, set, result);
+  } catch (const Failure& e) {
+    code = static_cast<int>(e.code());
+    failure = std::current_exception();
+  } catch (...) {
+    code = static_cast<int>(Exit::internal);
+    failure = std::current_exception();
   }
+  code = agree(transport, code);
+  if (failure) std::rethrow_exception(failure);
+  return code;
 }
 
 }  // namespace laconic::app
