@@ -2,8 +2,11 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <random>
 #include <stdexcept>
+#include <utility>
 
 namespace laconic::testing_fields {
 namespace {
@@ -40,10 +43,8 @@ class Normal {
   bool spare_ = false;
 };
 
-}  // namespace
-
 template <typename T>
-Field<T> make(const std::string& kind, std::size_t count, int rank) {
+Field<T> made(const std::string& kind, std::size_t count, int rank) {
   Normal normal(static_cast<std::uint64_t>(rank) * 7919 + 17);
   Field<T> x(count);
   const auto fill = [&](auto value) {
@@ -67,6 +68,20 @@ Field<T> make(const std::string& kind, std::size_t count, int rank) {
     throw std::invalid_argument("no field is called " + kind);
   }
   return x;
+}
+
+}  // namespace
+
+// Tests ask for the same again and again, and to make it takes longer than what they do with it. A shorter one is the
+// beginning of a longer one.
+template <typename T>
+Field<T> make(const std::string& kind, std::size_t count, int rank) {
+  static std::mutex mutex;
+  static std::map<std::pair<std::string, int>, Field<T>> known;
+  const std::lock_guard lock(mutex);
+  Field<T>& longest = known[{kind, rank}];
+  if (longest.size() < count) longest = made<T>(kind, count, rank);
+  return {longest.begin(), longest.begin() + static_cast<std::ptrdiff_t>(count)};
 }
 
 template Field<float> make(const std::string&, std::size_t, int);

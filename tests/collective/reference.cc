@@ -27,12 +27,26 @@ double class_of_sum(const std::vector<std::vector<T>>& operands, std::size_t i) 
   return sum;
 }
 
+/// Whether an element is near the sum for certain, as most are; the exact sum takes twenty times as long.
+template <typename T>
+bool surely_near(T got, const std::vector<std::vector<T>>& operands, std::size_t i, double bound, int divisor) {
+  double sum = 0;
+  double sizes = 0;
+  for (const auto& x : operands) {
+    sum += static_cast<double>(x[i]);
+    sizes += std::abs(static_cast<double>(x[i]));
+  }
+  const double unsure = sizes * static_cast<double>(operands.size() + 2) * std::numeric_limits<double>::epsilon();
+  return sizes < std::numeric_limits<T>::max() / 2 && std::abs(sum / divisor - got) + unsure <= bound;
+}
+
 }  // namespace
 
 template <typename T>
 void expect_sum(const std::vector<T>& got, const std::vector<std::vector<T>>& operands, double bound, int divisor) {
   ASSERT_EQ(got.size(), operands[0].size());
   for (std::size_t i = 0; i < got.size(); ++i) {
+    if (surely_near(got[i], operands, i, bound, divisor)) continue;
     const double special = class_of_sum(operands, i);
     if (std::isnan(special)) {
       ASSERT_TRUE(std::isnan(got[i])) << "element " << i << " is " << got[i];
