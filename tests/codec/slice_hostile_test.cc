@@ -79,7 +79,7 @@ int compare_with_reference(const Array& x, const Outcome& frame, const Outcome& 
   return taken;
 }
 
-constexpr int many_tries = sanitized ? 20 : 150;
+constexpr int many_tries = sanitized ? 10 : 150;
 constexpr int few_tries = sanitized ? 4 : 40;
 
 class SliceHostile : public testing::TestWithParam<DType> {};

@@ -201,7 +201,7 @@ TEST_P(GpuEmulated, AddsChunksOfAllPredictorsAsTheCpu) {
     if (!sum_fits(g, 4)) continue;
     std::vector<Outcome> of;
     for (const Array& x : a) of.push_back(encoded(x, g));
-    for (std::size_t k = 0; k < 125; ++k) {
+    for (std::size_t k = 0; k < 125; k += sanitized ? 3 : 1) {  // any two meet among every third, too
       const std::size_t i = k % 5;
       const std::size_t j = k / 5 % 5;
       const std::size_t l = k / 25;
