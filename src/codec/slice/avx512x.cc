@@ -4,7 +4,7 @@
 #include "codec/slice/kernel_sets.h"
 #include "codec/slice/scratch.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(LACONIC_WITHOUT_AVX512)
 
 #include <immintrin.h>
 
