@@ -46,14 +46,12 @@ class Kernel {
   /// This rank's own operand, as a message. Returns its bytes.
   virtual std::size_t encode(const Part& part, frame::MutBytes out) = 0;
 
-  /// Whether encode_final() takes less time than encode() and deliver(), which waiting time might be used for.
+  /// True: encode_final() takes less time than encode() and, later, deliver().
   [[nodiscard]] virtual bool delivers_as_it_encodes() const { return false; }
 
-  /// encode() and deliver(), where nothing is combined with this rank's own operand.
-  virtual std::size_t encode_final(const Part& part, frame::MutBytes out) {
-    const std::size_t size = encode(part, out);
-    deliver(part, out.first(size));
-    return size;
+  /// encode() and deliver() at once, where nothing is combined with this rank's own operand.
+  virtual std::size_t encode_final(const Part& /*part*/, frame::MutBytes /*out*/) {
+    throw Error(Code::internal, "this kernel does not deliver as it encodes");
   }
 
   /// This rank's own operand combined with a received message.

@@ -54,8 +54,7 @@ void MovementKernel::decode(frame::Bytes message, MutArray y) const {
 std::size_t MovementKernel::encode(const Part& part, frame::MutBytes out) { return encode(operand(part), out); }
 
 std::size_t MovementKernel::encode_final(const Part& part, frame::MutBytes out) {
-  if (!delivers_as_it_encodes()) return Kernel::encode_final(part, out);
-  return frame::encode_decode(operand(part), budget_.grid, out, result(part), threads_, result_bytes_);
+  return frame::encode_decode(codec_, operand(part), budget_.grid, out, result(part), threads_, result_bytes_);
 }
 
 std::size_t MovementKernel::encode_add(const Part&, frame::Bytes, frame::MutBytes) { refuse_sums(); }

@@ -244,15 +244,17 @@ std::size_t encode(const Codec& codec, ConstArray x, const Grid& grid, MutBytes 
   });
 }
 
-std::size_t encode_decode(ConstArray x, const Grid& grid, MutBytes out, MutArray y, int threads,
+std::size_t encode_decode(const Codec& codec, ConstArray x, const Grid& grid, MutBytes out, MutArray y, int threads,
                           std::size_t whole_bytes) {
   if (y.dtype != x.dtype || y.count != x.count)
     throw Error(Code::invalid_argument, "y: " + std::to_string(y.count) + " " + std::string(name_of(y.dtype)) +
                                             ", but x is " + std::to_string(x.count) + " " +
                                             std::string(name_of(x.dtype)));
-  const Codec& codec = slice_codec();
+  const LinearCodec* const linear = codec.linear();
+  if (linear == nullptr)
+    throw Error(Code::unsupported, "codec " + std::string(codec.name()) + " does not read as it writes; slice does");
   return encode_with(codec, x, grid, out, [&](const Grid& own, MutBytes payload, Witness& writing) {
-    return codec.linear()->encode_decode(x, own, payload, y, threads, whole_bytes, &writing);
+    return linear->encode_decode(x, own, payload, y, threads, whole_bytes, &writing);
   });
 }
 

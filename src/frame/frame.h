@@ -46,9 +46,9 @@ std::size_t encode(ConstArray x, const Grid& grid, MutBytes out, int threads = 1
 std::size_t encode(const Codec& codec, ConstArray x, const Grid& grid, MutBytes out, int threads = 1,
                    Extents extents = {});
 
-/// encode() by slice, and to y (as x is, x itself or apart from it) what decode() makes of the frame, `whole_bytes` as
-/// there: the numbers are at hand. After an Error y holds anything.
-std::size_t encode_decode(ConstArray x, const Grid& grid, MutBytes out, MutArray y, int threads = 1,
+/// encode() by a linear codec (Error(unsupported) for another), and to y (as x is, x itself or apart from it) what
+/// decode() makes of the frame, `whole_bytes` as there: the numbers are at hand. After an Error y holds anything.
+std::size_t encode_decode(const Codec& codec, ConstArray x, const Grid& grid, MutBytes out, MutArray y, int threads = 1,
                           std::size_t whole_bytes = 0);
 
 /// Reads the first header_bytes only (magic, version, plausibility). Throws Error(corrupt).

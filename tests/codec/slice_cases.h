@@ -123,7 +123,7 @@ inline std::pair<Outcome, Array> encode_decoded(const Array& x, const Grid& g, b
   Array y(x.dtype, x.count);
   Array& to = in_place ? from : y;
   const Outcome o = outcome_of(frame::capacity(x.dtype, x.count), [&](frame::MutBytes out) {
-    return frame::encode_decode(from.view(), g, out, to.view(), threads);
+    return frame::encode_decode(slice_codec(), from.view(), g, out, to.view(), threads);
   });
   return {o, to};
 }

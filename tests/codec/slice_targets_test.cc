@@ -251,7 +251,7 @@ TEST(SliceTargetsLarge, DecodePartsAsTheReferenceDoes) {
           frame::decode(f.frame, y.view(), 1, 1, std::size_t{1} << 40);
           Array again(t, count, offset);
           const Outcome same = outcome_of(frame::capacity(t, count), [&](frame::MutBytes out) {
-            return frame::encode_decode(x.view(), g, out, again.view(), 1, std::size_t{1} << 40);
+            return frame::encode_decode(slice_codec(), x.view(), g, out, again.view(), 1, std::size_t{1} << 40);
           });
           EXPECT_TRUE(expected == y && f == same && expected == again)
               << describe(t, g, Kind::mixed, count) << ", " << slice::name_of(target) << " at offset " << offset;

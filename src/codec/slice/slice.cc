@@ -140,7 +140,7 @@ class ChunkEncoder {
   std::size_t count_;
 };
 
-/// Encodes the chunks of an array, and decodes them to y. Of the array's own threads each has one.
+/// Encodes the chunks of an array, and decodes them to y. Each thread has one.
 class ChunkRewriter {
  public:
   ChunkRewriter(const Params& p, const void* x, std::size_t count, void* y) : p_(p), x_(x), y_(y), count_(count) {}
