@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "sleeping_barrier.h"
 
 enum { COUNT = 5000, MANY = 9000 }; /* MPICH has 8192 codes for errors */
 
@@ -26,14 +27,6 @@ static void expect_ours(int code, const char* what) {
   int length = 0;
   if (code != MPI_SUCCESS) MPI_Error_string(code, text, &length);
   expect(strncmp(text, "Laconic: ", 9) == 0, what, text);
-}
-
-/* A barrier that sleeps: MPI's own would keep a processor busy for as long as the others' timeouts. */
-static void wait_for_all(void) {
-  MPI_Request request;
-  int done = 0;
-  MPI_Ibarrier(MPI_COMM_WORLD, &request);
-  while (MPI_Test(&request, &done, MPI_STATUS_IGNORE), !done) usleep(1000);
 }
 
 static void go_on(MPI_Comm comm) {
@@ -55,9 +48,9 @@ static void blocking(void) {
     expect_ours(MPI_Allreduce(x, y, COUNT, MPI_FLOAT, MPI_SUM, comm), "allreduce without the last rank");
     for (int i = 0; i < MANY; ++i) expect_ours(MPI_Allreduce(x, y, COUNT, MPI_FLOAT, MPI_SUM, comm), "another one");
   }
-  wait_for_all();
+  sleeping_barrier();
   if (rank == size - 1) expect_ours(MPI_Allreduce(x, y, COUNT, MPI_FLOAT, MPI_SUM, comm), "allreduce of a late rank");
-  wait_for_all();
+  sleeping_barrier();
   MPI_Comm_free(&comm);
 }
 
@@ -78,7 +71,7 @@ static void irregular(void) {
       const int code = MPI_Alltoallv(all, counts, places, MPI_FLOAT, got, counts, places, MPI_FLOAT, comm);
       expect_ours(code, late ? "alltoallv of a late rank" : "alltoallv without the last rank");
     }
-    wait_for_all();
+    sleeping_barrier();
   }
   MPI_Comm_free(&comm);
 }
@@ -93,7 +86,7 @@ static void nonblocking(void) {
     if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
     expect(code != MPI_SUCCESS && request == MPI_REQUEST_NULL, "iallreduce without the last rank", "success");
   }
-  wait_for_all();
+  sleeping_barrier();
   MPI_Comm_free(&comm);
 }
 

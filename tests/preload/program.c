@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "sleeping_barrier.h"
 
 static int rank, size, root, wrong, calls;
 static double tolerance;
@@ -540,17 +541,9 @@ static void mistakes(void) {
 static void mistakes(void) {}
 #endif
 
-/* A rank without Laconic is here seconds before the others, which wait for it: it sleeps, where MPI would spin. */
-static void wait_for_all(void) {
-  MPI_Request request;
-  int done = 0;
-  MPI_Ibarrier(MPI_COMM_WORLD, &request);
-  while (MPI_Test(&request, &done, MPI_STATUS_IGNORE), !done) usleep(1000);
-}
-
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  wait_for_all();
+  sleeping_barrier(); /* a rank without Laconic is here seconds before the others, which wait for it */
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   int level;
