@@ -75,9 +75,15 @@ struct Layout {
   std::uint32_t* taken = nullptr;
   std::size_t zeros = 0;
   std::array<std::uint64_t*, most_operands> offsets{};
+  std::uint8_t* kept = nullptr;
   std::uint8_t* scratch = nullptr;
   std::size_t bytes = 0;
 };
+
+/// Thread blocks whose warps take chunk after chunk. Those that the device has no room for find nothing left to do.
+std::uint64_t working_blocks(std::uint64_t chunks) {
+  return std::min(tiles_of(chunks, tile_warps), most_writers / tile_warps);
+}
 
 /// Warps that can have scratch memory at once; more have to wait for it.
 constexpr std::size_t most_scratch_places = 512;
@@ -89,12 +95,13 @@ Layout lay_out(std::size_t count, bool writes, int frames, std::size_t scratch_b
   Layout l;
   Cutter c(static_cast<std::uint8_t*>(memory));
   const std::uint64_t chunks = slice::chunks_of(count);
-  if (writes) l.states = c.cut<std::uint64_t>(tiles_of(chunks, tile_warps));
+  if (writes) l.states = c.cut<std::uint64_t>(chunks);
   for (int j = 0; j < frames; ++j) l.located_states[j] = c.cut<std::uint64_t>(tiles_of(chunks, located_by_tile));
   l.crc = c.cut<std::uint32_t>(1);
   if (scratch_bytes > 0) l.taken = c.cut<std::uint32_t>(scratch_places(count));
   l.zeros = c.used();
   for (int j = 0; j < frames; ++j) l.offsets[j] = c.cut<std::uint64_t>(chunks + 1);
+  if (writes) l.kept = c.cut<std::uint8_t>(working_blocks(chunks) * tile_warps * kept_bytes);
   if (scratch_bytes > 0) l.scratch = c.cut<std::uint8_t>(scratch_places(count) * scratch_bytes);
   l.bytes = c.used();
   return l;
@@ -144,23 +151,23 @@ void finish_frame(const FrameOut& out, Stream stream) {
   launch_checksum(out.data, out.capacity, reinterpret_cast<std::uint32_t*>(out.data + frame::at_crc), stream);
 }
 
-Sink frame_sink(const FrameOut& out, std::size_t count, const Params& p, std::uint64_t* states, Report* report) {
+Sink frame_sink(const FrameOut& out, std::size_t count, const Params& p, Report* report) {
   require_aligned(out.data, 16, "out");
   if (out.capacity < frame::header_bytes + slice::table_bytes(count))
     throw Error(Code::too_small, "out: " + std::to_string(out.capacity) + " bytes cannot hold the frame");
-  return {out.data, out.capacity, count, states, nullptr, 0, p, report};
+  return {out.data, out.capacity, count, nullptr, nullptr, nullptr, 0, p, report};
 }
 
 void launch_encode(ConstArray x, Params& p, Sink& sink, Stream stream) {
   const KernelSet& k = kernels_for(p);
-  launch<3>(k.encode, tiles_of(slice::chunks_of(x.count), tile_warps), k.shared_bytes, {&p, &x.data, &sink}, stream);
+  launch<3>(k.encode, working_blocks(slice::chunks_of(x.count)), k.shared_bytes, {&p, &x.data, &sink}, stream);
 }
 
 void launch_decode(Params& p, Source& source, MutArray y, Report* report, Stream stream) {
   const KernelSet& k = kernels_for(p);
   std::uint64_t count = y.count;
   if (count == 0) return;
-  launch<5>(k.decode, tiles_of(slice::chunks_of(count), tile_warps), k.shared_bytes,
+  launch<5>(k.decode, working_blocks(slice::chunks_of(count)), k.shared_bytes,
             {&p, &source, &count, &y.data, &report}, stream);
 }
 
@@ -175,8 +182,10 @@ void launch_sum(SumPlan& plan, ConstArray x, std::span<const FrameIn> in, std::s
     sources.of[first + j] = locate(in[j], count, l.offsets[first + j], l.located_states[first + j], report, stream);
   ScratchPool pool{l.scratch, l.taken, static_cast<std::uint32_t>(scratch_places(count)),
                    static_cast<std::uint32_t>(scratch_bytes)};
-  Sink sink = frame_sink(out, count, plan.result, l.states, report);
-  launch<5>(k.sum, tiles_of(slice::chunks_of(count), tile_warps), k.shared_bytes,
+  Sink sink = frame_sink(out, count, plan.result, report);
+  sink.states = l.states;
+  sink.kept = l.kept;
+  launch<5>(k.sum, working_blocks(slice::chunks_of(count)), k.shared_bytes,
             {&plan, &x.data, &sources, &pool, &sink}, stream);
   finish_frame(out, stream);
 }
@@ -215,8 +224,10 @@ void encode(ConstArray x, const Grid& grid, const FrameOut& out, Workspace works
   require_array(x.data, x.count, x.dtype, grid, "x");
   Params p = slice::params_for(grid, 1);
   kernels_for(p);  // refuses a dtype before anything is enqueued
-  Sink sink = frame_sink(out, x.count, p, nullptr, report);
-  sink.states = begin(x.count, true, 0, 0, workspace, report, stream).states;
+  Sink sink = frame_sink(out, x.count, p, report);
+  const Layout l = begin(x.count, true, 0, 0, workspace, report, stream);
+  sink.states = l.states;
+  sink.kept = l.kept;
   launch_encode(x, p, sink, stream);
   finish_frame(out, stream);
 }
@@ -232,7 +243,7 @@ void encode(ConstArray x, const Grid& grid, const SlotsOut& out, Report* report,
   if (x.count == 0) return;
   require_aligned(out.data, 16, "out");
   require_aligned(out.sizes, 2, "sizes");
-  Sink sink{out.data, ~std::uint64_t{0}, x.count, nullptr, out.sizes, out.slot_bytes, p, report};
+  Sink sink{out.data, ~std::uint64_t{0}, x.count, nullptr, nullptr, out.sizes, out.slot_bytes, p, report};
   launch_encode(x, p, sink, stream);
 }
 

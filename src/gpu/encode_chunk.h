@@ -3,6 +3,7 @@
 
 #include "gpu/fast_write.h"
 #include "gpu/held.h"
+#include "gpu/made.h"
 #include "gpu/rare_write.h"
 
 namespace laconic::gpu::LACONIC_GPU_SIDE {
@@ -10,17 +11,6 @@ namespace laconic::gpu::LACONIC_GPU_SIDE {
 /// Shared memory of a warp: rows, or a chunk's bytes in their place.
 template <class R>
 inline constexpr std::uint32_t region_bytes = Rows<R>::bytes + 256;
-
-/// What has become of a chunk so far.
-struct Made {
-  enum class As : std::uint32_t {
-    bytes,  ///< lies in the warp's region
-    again,  ///< is to be written by the way that can do everything
-    raw,    ///< the elements are to be copied
-  };
-  As as = As::again;
-  std::uint32_t bytes = 0;
-};
 
 /// One value for all exceptions of an array's chunk. False: they have several, or the whole chunk is exceptions.
 template <class T>
@@ -120,20 +110,10 @@ LACONIC_GPU_FN Made make_encoded(const Warp& w, const Params& p, const typename 
   return made;
 }
 
-/// Copies a chunk from the region to its place; 4-byte aligned.
-LACONIC_GPU_FN void copy_chunk(const Warp& w, const std::uint8_t* region, std::uint32_t bytes, std::uint8_t* out) {
-  w.each([&](int l) {
-    LACONIC_GPU_KEEP_LOOP
-    for (std::uint32_t i = 4 * static_cast<std::uint32_t>(l); i < bytes; i += 4 * warp_lanes)
-      store32(out + i, load32(region + i));
-  });
-}
-
-/// Second half: puts the chunk where it belongs.
+/// Second half, of a chunk that is not there as bytes: puts it where it belongs.
 template <class T, class R>
 LACONIC_GPU_FN void place_encoded(const Warp& w, const Params& p, const typename T::Bits* x, int count,
                                   std::uint8_t* region, const Made& made, std::uint8_t* out) {
-  if (made.as == Made::As::bytes) return copy_chunk(w, region, made.bytes, out);
   if (made.as == Made::As::raw) {
     write_raw_chunk<T>(w, x, count, out);
     return;

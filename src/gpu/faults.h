@@ -17,7 +17,7 @@ enum class Fault : std::uint32_t {
 struct Report {
   std::uint64_t bytes = 0;   ///< of the frame that was written; 0 for slots and decoding
   std::uint32_t faults = 0;  ///< bits of Fault
-  std::uint32_t reserved = 0;
+  std::uint32_t begun = 0;   ///< chunks that the device has begun; its own
 };
 
 }  // namespace laconic::gpu

@@ -18,37 +18,40 @@ struct Sources {
 template <class R>
 inline constexpr int resident_blocks = sizeof(R) == 4 ? 3 : 1;
 
+/// Of this warp.
 template <class R>
-__device__ __forceinline__ std::uint8_t* regions() {
+__device__ __forceinline__ std::uint8_t* region() {
   extern __shared__ __align__(128) std::uint8_t shared_memory[];
-  return shared_memory;
+  return shared_memory + threadIdx.x / warp_lanes * region_bytes<R>;
+}
+
+template <class R, class Op>
+__device__ __forceinline__ void write_chunks(const Op& op, const Sink& sink) {
+  const Warp w;
+  const std::uint64_t number = std::uint64_t{blockIdx.x} * tile_warps + threadIdx.x / warp_lanes;
+  ChunkWriter<Op> writer(w, op, sink, region<R>(), sink.kept + number * kept_bytes);
+  while (writer.step(w)) {
+  }
 }
 
 template <class T, class R>
 __global__ void __launch_bounds__(tile_threads, resident_blocks<R>)
     encode_kernel(const __grid_constant__ Params p, const typename T::Bits* x, const __grid_constant__ Sink sink) {
-  __shared__ TileShared shared;
-  EncodeOp<T, R> op{p, x, {}};
-  run_tile(Tile(), blockIdx.x, op, sink, shared, regions<R>(), region_bytes<R>);
+  write_chunks<R>(EncodeOp<T, R>{p, x, sink.count}, sink);
 }
 
 template <class T, class R>
 __global__ void __launch_bounds__(tile_threads, resident_blocks<R>)
     decode_kernel(const __grid_constant__ Params p, const __grid_constant__ Source source, std::uint64_t count,
                   typename T::Bits* y, Report* report) {
-  const std::uint32_t k = threadIdx.x / warp_lanes;
-  const std::uint64_t chunk = std::uint64_t{blockIdx.x} * tile_warps + k;
-  if (chunk >= slice::chunks_of(count)) return;
-  decode_one<T, R>(Warp(), p, source, count, chunk, y, regions<R>() + k * region_bytes<R>, report);
+  decode_chunks<T, R>(Warp(), p, source, count, y, region<R>(), report);
 }
 
 template <class T, class R>
 __global__ void __launch_bounds__(tile_threads, resident_blocks<R>)
     sum_kernel(const __grid_constant__ SumPlan plan, const typename T::Bits* x, const __grid_constant__ Sources sources,
                const __grid_constant__ ScratchPool pool, const __grid_constant__ Sink sink) {
-  __shared__ TileShared shared;
-  SumOp<T, R> op{plan, x, sources.of, pool, {}};
-  run_tile(Tile(), blockIdx.x, op, sink, shared, regions<R>(), region_bytes<R>);
+  write_chunks<R>(SumOp<T, R>{plan, x, sources.of, pool, sink.count}, sink);
 }
 
 template <class T, class R>

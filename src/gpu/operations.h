@@ -1,28 +1,43 @@
-// The operations as tiles of warps run them: encoding and summing into frames or slots, decoding, and finding where the
-// chunks of a frame begin. Source: ours.
+// The operations as warps run them: encoding and summing into frames or slots, decoding, and finding where the chunks
+// of a frame begin. Source: ours.
 #pragma once
 
 #include "gpu/sum_chunk.h"
-#include "gpu/tile.h"
+#include "gpu/write_chunks.h"
 
 namespace laconic::gpu::LACONIC_GPU_SIDE {
 
 LACONIC_GPU_FN std::uint32_t fault_bit(Fault f) { return static_cast<std::uint32_t>(f); }
 
+/// Memory that will soon be read comes nearer. Only `bytes` from the first on that lie in whole lines of 128 bytes.
+LACONIC_GPU_FN void fetch_ahead(const Warp& w, const void* memory, std::uint32_t bytes) {
+#if defined(__CUDA_ARCH__)
+  w.each([&](int l) {
+    const auto* p = static_cast<const std::uint8_t*>(memory);
+    for (std::uint32_t i = 128 * static_cast<std::uint32_t>(l); i + 128 <= bytes; i += 128 * warp_lanes)
+      asm volatile("prefetch.global.L2 [%0];" ::"l"(p + i));
+  });
+#else
+  static_cast<void>(w), static_cast<void>(memory), static_cast<void>(bytes);
+#endif
+}
+
 template <class T, class R>
 struct EncodeOp {
   const Params& params;
   const typename T::Bits* x;
-  PerWarp<Made> made;
+  std::uint64_t count;  ///< of x
 
-  LACONIC_GPU_FN std::uint32_t make(const Warp& w, int k, std::uint64_t chunk, int count, std::uint8_t* region,
-                                    std::uint32_t&) {
-    made[k] = make_encoded<T, R>(w, params, x + chunk * chunk_values, count, region);
-    return made[k].bytes;
+  LACONIC_GPU_FN void expect(const Warp& w, std::uint64_t chunk) const {
+    fetch_ahead(w, x + chunk * chunk_values,
+                static_cast<std::uint32_t>(elements_in(count, chunk)) * sizeof(typename T::Bits));
   }
-  LACONIC_GPU_FN void place(const Warp& w, int k, std::uint64_t chunk, int count, std::uint8_t* region,
-                            std::uint8_t* out) {
-    place_encoded<T, R>(w, params, x + chunk * chunk_values, count, region, made[k], out);
+  LACONIC_GPU_FN Made make(const Warp& w, std::uint64_t chunk, int n, std::uint8_t* region, std::uint32_t&) const {
+    return make_encoded<T, R>(w, params, x + chunk * chunk_values, n, region);
+  }
+  LACONIC_GPU_FN void place(const Warp& w, std::uint64_t chunk, int n, std::uint8_t* region, const Made& made,
+                            std::uint8_t* out) const {
+    place_encoded<T, R>(w, params, x + chunk * chunk_values, n, region, made, out);
   }
 };
 
@@ -57,39 +72,49 @@ struct SumOp {
   const typename T::Bits* x;  ///< the local operand, if there is one
   const Source* sources;      ///< of all operands; that of a local one is not used
   ScratchPool pool;
-  PerWarp<Made> made;
+  std::uint64_t count;  ///< elements
 
   LACONIC_GPU_FN SumInput<T> input_of(std::uint64_t chunk) const {
     return {plan.local ? x + chunk * chunk_values : nullptr, sources, chunk};
   }
-  LACONIC_GPU_FN std::uint32_t rare(const Warp& w, std::uint64_t chunk, int count, std::uint8_t* region,
+  LACONIC_GPU_FN std::uint32_t rare(const Warp& w, std::uint64_t chunk, int n, std::uint8_t* region,
                                     std::uint8_t* out) const {
     const std::uint32_t place = pool.take(w, chunk);
-    const std::uint32_t n =
-        sum_any<T, R>(w, plan, input_of(chunk), count, region, pool.memory + std::size_t{place} * pool.bytes, out);
+    const std::uint32_t bytes =
+        sum_any<T, R>(w, plan, input_of(chunk), n, region, pool.memory + std::size_t{place} * pool.bytes, out);
     pool.give_back(w, place);
-    return n;
+    return bytes;
   }
-  LACONIC_GPU_FN std::uint32_t make(const Warp& w, int k, std::uint64_t chunk, int count, std::uint8_t* region,
-                                    std::uint32_t& fault) {
-    made[k] = sum_fast<T, R>(w, plan, input_of(chunk), count, region);
-    if (made[k].as == Made::As::again) made[k].bytes = rare(w, chunk, count, region, nullptr);
-    if (made[k].bytes == 0) fault = fault_bit(Fault::corrupt);
-    if (made[k].bytes == chunk_too_large) fault = fault_bit(Fault::too_many_terms);
-    return fault != 0 ? 0 : made[k].bytes;
+  LACONIC_GPU_FN void expect(const Warp& w, std::uint64_t chunk) const {
+    if (plan.local) {
+      fetch_ahead(w, x + chunk * chunk_values,
+                  static_cast<std::uint32_t>(elements_in(count, chunk)) * sizeof(typename T::Bits));
+    }
+    LACONIC_GPU_KEEP_LOOP
+    for (int j = plan.local ? 1 : 0; j < plan.operands; ++j) {
+      const ChunkIn in = sources[j].chunk(chunk);
+      fetch_ahead(w, in.data, in.size);
+    }
   }
-  LACONIC_GPU_FN void place(const Warp& w, int k, std::uint64_t chunk, int count, std::uint8_t* region,
-                            std::uint8_t* out) {
-    if (made[k].as == Made::As::bytes) return copy_chunk(w, region, made[k].bytes, out);
-    rare(w, chunk, count, region, out);
+  LACONIC_GPU_FN Made make(const Warp& w, std::uint64_t chunk, int n, std::uint8_t* region,
+                           std::uint32_t& fault) const {
+    Made made = sum_fast<T, R>(w, plan, input_of(chunk), n, region);
+    if (made.as == Made::As::again) made.bytes = rare(w, chunk, n, region, nullptr);
+    if (made.bytes == 0) fault = fault_bit(Fault::corrupt);
+    if (made.bytes == chunk_too_large) fault = fault_bit(Fault::too_many_terms);
+    if (fault != 0) made.bytes = 0;
+    return made;
+  }
+  LACONIC_GPU_FN void place(const Warp& w, std::uint64_t chunk, int n, std::uint8_t* region, const Made&,
+                            std::uint8_t* out) const {
+    rare(w, chunk, n, region, out);
   }
 };
 
-/// Decodes chunk `chunk` of a source that holds `count` elements.
+/// Decodes a chunk of an array of `count` elements.
 template <class T, class R>
-LACONIC_GPU_FN void decode_one(const Warp& w, const Params& p, const Source& source, std::uint64_t count,
+LACONIC_GPU_FN void decode_one(const Warp& w, const Params& p, const ChunkIn& in, std::uint64_t count,
                                std::uint64_t chunk, typename T::Bits* y, std::uint8_t* region, Report* report) {
-  const ChunkIn in = source.chunk(chunk);
   Decoded result = Decoded::corrupt;
   if (in.size != 0) result = decode_chunk<T, R>(w, p, in, elements_in(count, chunk), region, y + chunk * chunk_values);
   if (result == Decoded::done) return;
@@ -97,6 +122,31 @@ LACONIC_GPU_FN void decode_one(const Warp& w, const Params& p, const Source& sou
   w.each([&](int l) {
     if (l == 0) or_shared(&report->faults, fault_bit(fault));
   });
+}
+
+/// Decodes chunks of a source that holds `count` elements until all have been begun.
+template <class T, class R>
+LACONIC_GPU_FN void decode_chunks(const Warp& w, const Params& p, const Source& source, std::uint64_t count,
+                                  typename T::Bits* y, std::uint8_t* region, Report* report) {
+  const std::uint64_t chunks = slice::chunks_of(count);
+  std::uint64_t chunk = begin_chunk(w, report);
+  if (chunk >= chunks) return;
+  std::uint64_t next = begin_chunk(w, report);
+  ChunkIn in = source.chunk(chunk);
+  for (;;) {
+    ChunkIn ahead;
+    PerLane<std::uint32_t> behind;
+    if (next < chunks) {
+      behind = ask_for_chunk(w, report);
+      ahead = source.chunk(next);
+      fetch_ahead(w, ahead.data, ahead.size);
+    }
+    decode_one<T, R>(w, p, in, count, chunk, y, region, report);
+    if (next >= chunks) return;
+    chunk = next;
+    next = w.from(behind, 0);
+    in = ahead;
+  }
 }
 
 // ------------------------------------------------------------------------------------------------ where chunks begin
@@ -166,11 +216,12 @@ LACONIC_GPU_FN void run_locate(const Tile& tile, std::uint64_t number, const Loc
     if (k != 0) return;
     std::uint64_t total = 0;
     for (const std::uint32_t n : shared.bytes) total += n;
+    announce(w, number, total, at.states);
     const std::uint64_t begin =
         frame::header_bytes + slice::table_bytes(at.count) + bytes_before(w, number, total, at.states);
     w.each([&](int l) {
       if (l != 0) return;
-      shared.begin[0] = begin;
+      shared.begin = begin;
       if ((number + 1) * located_by_tile < chunks) return;
       at.offsets[chunks] = begin + total;
       if (!valid || begin + total != load64(at.frame + frame::at_bytes))
@@ -178,7 +229,7 @@ LACONIC_GPU_FN void run_locate(const Tile& tile, std::uint64_t number, const Loc
     });
   });
   tile.each_warp([&](const Warp& w, int k) {
-    std::uint64_t begin = shared.begin[0];
+    std::uint64_t begin = shared.begin;
     for (int i = 0; i < k; ++i) begin += shared.bytes[i];
     w.each([&](int l) {
       std::uint64_t offset = begin + below[k][l];

@@ -1,13 +1,9 @@
-// Several warps that write chunks one behind the other: each makes a chunk, the tile finds out where its chunks begin
-// by looking back at the tiles before it, and each warp puts its chunk there. Source: decoupled look-back is Merrill
-// and Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back", 2016; the rest ours.
+// Thread blocks, what they and others tell each other by way of memory, and where things begin that lie one behind the
+// other. Source: decoupled look-back is Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled
+// Look-back", 2016; the rest ours.
 #pragma once
 
-#include "codec/codec.h"
-#include "codec/slice/slice.h"
-#include "frame/layout.h"
-#include "gpu/faults.h"
-#include "gpu/sections.h"
+#include "gpu/warp.h"
 
 namespace laconic::gpu::LACONIC_GPU_SIDE {
 
@@ -51,7 +47,9 @@ LACONIC_GPU_FN void release(std::uint32_t* p) {
   atomicExch(p, 0U);
 }
 LACONIC_GPU_FN void acquire_fence() { __threadfence(); }
+LACONIC_GPU_FN void let_others_run() { __nanosleep(40); }
 LACONIC_GPU_FN void xor_shared(std::uint32_t* p, std::uint32_t v) { atomicXor(p, v); }
+LACONIC_GPU_FN std::uint32_t add_shared(std::uint32_t* p, std::uint32_t v) { return atomicAdd(p, v); }
 LACONIC_GPU_FN std::uint64_t add_shared(std::uint64_t* p, std::uint64_t v) {
   return atomicAdd(reinterpret_cast<unsigned long long*>(p), v);
 }
@@ -92,184 +90,63 @@ inline std::uint32_t swap_if(std::uint32_t* p, std::uint32_t expected, std::uint
 }
 inline void release(std::uint32_t* p) { *p = 0; }
 inline void acquire_fence() {}
+inline void let_others_run() {}
 inline void xor_shared(std::uint32_t* p, std::uint32_t v) { *p ^= v; }
-inline std::uint64_t add_shared(std::uint64_t* p, std::uint64_t v) {
-  const std::uint64_t before = *p;
+template <class U>
+inline U add_shared(U* p, U v) {
+  const U before = *p;
   *p += v;
   return before;
 }
 inline void max_shared(std::uint64_t* p, std::uint64_t v) { *p = v > *p ? v : *p; }
-inline std::uint64_t arrive(std::uint64_t* p) { return add_shared(p, 1); }
+inline std::uint64_t arrive(std::uint64_t* p) { return add_shared(p, std::uint64_t{1}); }
 
 #endif
 
-/// A tile's state as others see it: nothing yet, the bytes of its own chunks, or those of all chunks up to its last.
-struct TileState {
+/// The state of one of those that are found or written one behind the other, as others see it: nothing yet, the bytes
+/// of its own, or those of all up to its end.
+struct State {
   static constexpr std::uint64_t own = std::uint64_t{1} << 62;
   static constexpr std::uint64_t all = std::uint64_t{2} << 62;
   static constexpr std::uint64_t bytes_mask = own - 1;
 };
 
-/// Publishes the bytes of a tile's chunks and returns those of all tiles before it. `states`: one for each tile, zero
-/// at first. One warp; tiles must begin in the order of their numbers.
-LACONIC_GPU_FN std::uint64_t bytes_before(const Warp& w, std::uint64_t tile, std::uint64_t bytes,
+/// Publishes the bytes of what this one has of its own.
+LACONIC_GPU_FN void announce(const Warp& w, std::uint64_t number, std::uint64_t bytes, std::uint64_t* states) {
+  w.each([&](int l) {
+    if (l == 0) store_shared_state(&states[number], State::own | bytes);
+  });
+}
+
+/// The bytes of all before this one, which has been announced with `bytes`; then its own state says so. `states`: one
+/// for each, zero at first. One warp; whoever comes before has begun earlier, and announces without waiting for others.
+LACONIC_GPU_FN std::uint64_t bytes_before(const Warp& w, std::uint64_t number, std::uint64_t bytes,
                                           std::uint64_t* states) {
   std::uint64_t before = 0;
-  if (tile > 0) {
+  auto last = static_cast<std::int64_t>(number) - 1;
+  while (last >= 0) {
+    PerLane<std::uint64_t> state;
     w.each([&](int l) {
-      if (l == 0) store_shared_state(&states[tile], TileState::own | bytes);
+      state[l] = State::all;
+      if (last - l < 0) return;
+      while ((state[l] = load_shared_state(&states[last - l])) == 0) let_others_run();
     });
-    auto last = static_cast<std::int64_t>(tile) - 1;
-    for (;;) {
-      PerLane<std::uint64_t> state;
-      w.each([&](int l) {
-        state[l] = TileState::all;
-        if (last - l < 0) return;
-        do state[l] = load_shared_state(&states[last - l]);
-        while (state[l] == 0);
-      });
-      const std::uint32_t complete = w.ballot([&](int l) { return (state[l] & TileState::all) != 0; });
-      const int stop = complete != 0 ? trailing_zeros(complete) : warp_lanes - 1;
-      before += w.sum<std::uint64_t>([&](int l) { return l <= stop ? state[l] & TileState::bytes_mask : 0; });
-      if (complete != 0) break;
-      last -= warp_lanes;
-    }
+    const std::uint32_t complete = w.ballot([&](int l) { return (state[l] & State::all) != 0; });
+    const int stop = complete != 0 ? trailing_zeros(complete) : warp_lanes - 1;
+    before += w.sum<std::uint64_t>([&](int l) { return l <= stop ? state[l] & State::bytes_mask : 0; });
+    if (complete != 0) break;
+    last -= warp_lanes;
   }
   w.each([&](int l) {
-    if (l == 0) store_shared_state(&states[tile], TileState::all | (before + bytes));
+    if (l == 0) store_shared_state(&states[number], State::all | (before + bytes));
   });
   return before;
-}
-
-/// Where chunks go: into a frame, one behind the other; or each to a slot of its own.
-struct Sink {
-  std::uint8_t* out = nullptr;      ///< frame, 16-byte aligned; or slots
-  std::uint64_t capacity = 0;       ///< bytes at `out`
-  std::uint64_t count = 0;          ///< elements
-  std::uint64_t* states = nullptr;  ///< of tiles; frames only
-  std::uint16_t* sizes = nullptr;   ///< of slots, in units of 4 bytes; null for a frame
-  std::uint32_t slot_bytes = 0;
-  Params params;  ///< of the frame
-  Report* report = nullptr;
-};
-
-/// Version, dtype, codec and qbits, as they stand in the header.
-LACONIC_GPU_FN std::uint32_t kind_word(const Grid& g) {
-  constexpr auto slice_id = static_cast<std::uint32_t>(CodecId::slice);
-  return static_cast<std::uint32_t>(frame::version) | static_cast<std::uint32_t>(g.dtype) << 8 | slice_id << 16 |
-         static_cast<std::uint32_t>(g.qbits) << 24;
-}
-
-/// The header of a frame, but for its checksum, which is 0.
-LACONIC_GPU_FN void write_header(const Sink& sink, std::uint64_t bytes) {
-  std::uint8_t* h = sink.out;
-  const Grid& g = sink.params.grid;
-  store32(h + frame::at_magic, frame::magic);
-  store32(h + frame::at_version, kind_word(g));
-  store32(h + frame::at_operands, sink.params.operands);
-  store32(h + frame::at_crc, 0);
-  store64(h + frame::at_count, sink.count);
-  store64(h + frame::at_bytes, bytes);
-  store64(h + frame::at_step, std::bit_cast<std::uint64_t>(g.step));
-  store64(h + frame::at_bound, std::bit_cast<std::uint64_t>(g.bound));
-}
-
-LACONIC_GPU_FN void store16(std::uint8_t* p, std::uint16_t v) {
-#if defined(__CUDA_ARCH__)
-  *reinterpret_cast<std::uint16_t*>(p) = v;
-#else
-  slice::store(p, v);
-#endif
 }
 
 /// What the warps of a tile tell each other, in shared memory.
 struct TileShared {
   std::uint32_t bytes[tile_warps];
-  std::uint64_t begin[tile_warps];  ///< of each chunk, from the frame's first byte
+  std::uint64_t begin;  ///< of its first chunk
 };
-
-LACONIC_GPU_FN int elements_in(std::uint64_t count, std::uint64_t chunk) {
-  const std::uint64_t left = count - chunk * chunk_values;
-  return left < chunk_values ? static_cast<int>(left) : chunk_values;
-}
-
-/// Puts a chunk that has been made into its slot.
-template <class Op>
-LACONIC_GPU_FN void place_in_slot(const Warp& w, int k, std::uint64_t chunk, int count, std::uint32_t bytes, Op& op,
-                                  const Sink& sink, std::uint8_t* region) {
-  const bool fits = bytes <= sink.slot_bytes;
-  w.each([&](int l) {
-    if (l != 0) return;
-    if (!fits) or_shared(&sink.report->faults, static_cast<std::uint32_t>(Fault::too_small));
-    sink.sizes[chunk] = static_cast<std::uint16_t>(fits ? bytes / 4 : 0);
-  });
-  if (bytes != 0 && fits) op.place(w, k, chunk, count, region, sink.out + chunk * sink.slot_bytes);
-}
-
-/// Finds where a tile's chunks begin; its last one ends the frame. One warp.
-LACONIC_GPU_FN void find_begin(const Warp& w, std::uint64_t number, const Sink& sink, TileShared& shared) {
-  const std::uint64_t chunks = slice::chunks_of(sink.count);
-  std::uint32_t total = 0;
-  const PerLane<std::uint32_t> below =
-      w.sum_below<std::uint32_t>([&](int l) { return l < tile_warps ? shared.bytes[l] : 0U; }, total);
-  const std::uint64_t payload_at = frame::header_bytes + slice::table_bytes(sink.count);
-  const std::uint64_t begin = payload_at + bytes_before(w, number, total, sink.states);
-  w.each([&](int l) {
-    if (l < tile_warps) shared.begin[l] = begin + below[l];
-    if (l != 0) return;
-    if ((number + 1) * tile_warps < chunks) return;
-    const std::uint64_t end = begin + total;
-    sink.report->bytes = end;
-    if (end > sink.capacity) {
-      or_shared(&sink.report->faults, static_cast<std::uint32_t>(Fault::too_small));
-      return;
-    }
-    write_header(sink, end);
-    if (chunks % 2 != 0) store16(sink.out + frame::header_bytes + 2 * chunks, 0);
-  });
-}
-
-/// Makes the chunks of a tile and places them: one behind the other in a frame, or in slots, where nobody waits for
-/// anybody. `op.make(warp, k, chunk, count, region, fault)` returns a chunk's bytes, 0 where there was a fault;
-/// `op.place(warp, k, chunk, count, region, out)` puts that chunk to out.
-template <class Op>
-LACONIC_GPU_FN void run_tile(const Tile& tile, std::uint64_t number, Op& op, const Sink& sink, TileShared& shared,
-                             std::uint8_t* regions, std::uint32_t region_bytes) {
-  const std::uint64_t chunks = slice::chunks_of(sink.count);
-  const bool slots = sink.sizes != nullptr;
-  PerWarp<std::uint32_t> bytes;
-  const auto chunk_of = [&](int k) { return number * tile_warps + static_cast<std::uint64_t>(k); };
-  const auto make = [&](const Warp& w, int k) {
-    std::uint8_t* region = regions + k * region_bytes;
-    const std::uint64_t chunk = chunk_of(k);
-    const int count = elements_in(sink.count, chunk);
-    std::uint32_t fault = 0;
-    bytes[k] = op.make(w, k, chunk, count, region, fault);
-    w.each([&](int l) {
-      if (l == 0 && fault != 0) or_shared(&sink.report->faults, fault);
-    });
-    if (slots) place_in_slot(w, k, chunk, count, bytes[k], op, sink, region);
-  };
-  tile.each_warp([&](const Warp& w, int k) {
-    bytes[k] = 0;
-    if (chunk_of(k) < chunks) make(w, k);
-    w.each([&](int l) {
-      if (l == 0) shared.bytes[k] = bytes[k];
-    });
-  });
-  if (slots) return;
-  tile.each_warp([&](const Warp& w, int k) {
-    if (k == 0) find_begin(w, number, sink, shared);
-  });
-  tile.each_warp([&](const Warp& w, int k) {
-    if (bytes[k] == 0) return;
-    const std::uint64_t at = shared.begin[k];
-    if (at + bytes[k] > sink.capacity) return;
-    w.each([&](int l) {
-      if (l == 0) store16(sink.out + frame::header_bytes + 2 * chunk_of(k), static_cast<std::uint16_t>(bytes[k] / 4));
-    });
-    op.place(w, k, chunk_of(k), elements_in(sink.count, chunk_of(k)), regions + k * region_bytes, sink.out + at);
-  });
-}
 
 }  // namespace laconic::gpu::LACONIC_GPU_SIDE

@@ -54,13 +54,19 @@ std::uint64_t tiles_of(std::uint64_t n, std::uint64_t each) {
   return std::max<std::uint64_t>(1, (n + each - 1) / each);
 }
 
-/// Runs an operation that writes chunks over all tiles.
+/// Runs an operation that writes chunks by several warps in turn.
 template <class R, class Op>
-void run_tiles(Op& op, const Sink& sink) {
-  const Memory regions(std::size_t{tile_warps} * region_bytes<R>);
-  TileShared shared{};
-  for (std::uint64_t t = 0; t < tiles_of(slice::chunks_of(sink.count), tile_warps); ++t)
-    run_tile(Tile(), t, op, sink, shared, regions.data(), region_bytes<R>);
+void write_chunks(const Op& op, Sink sink) {
+  const std::size_t warps = 1 + sink.count / chunk_values % 3;
+  const Memory regions(warps * region_bytes<R>);
+  const Memory kept(warps * kept_bytes);
+  std::vector<ChunkWriter<Op>> writers;
+  for (std::size_t k = 0; k < warps; ++k)
+    writers.emplace_back(Warp(), op, sink, regions.data() + k * region_bytes<R>, kept.data() + k * kept_bytes);
+  for (bool more = true; more;) {
+    more = false;
+    for (auto& writer : writers) more = writer.step(Warp()) || more;
+  }
 }
 
 void add_checksum(std::uint8_t* frame, std::size_t bytes) {
@@ -77,9 +83,9 @@ template <class F>
 Emulated into_frame(const slice::Params& p, std::size_t count, std::size_t capacity, F f) {
   Emulated result;
   Memory out(capacity);
-  std::vector<std::uint64_t> states(tiles_of(slice::chunks_of(count), tile_warps));
+  std::vector<std::uint64_t> states(slice::chunks_of(count) + 1);
   gpu::Report report;
-  Sink sink{out.data(), capacity, count, states.data(), nullptr, 0, p, &report};
+  Sink sink{out.data(), capacity, count, states.data(), nullptr, nullptr, 0, p, &report};
   with_instance(p, [&](auto instance) { f(instance, sink); });
   result.faults = report.faults;
   if (report.faults != 0) return result;
@@ -109,9 +115,8 @@ void decode_all(const slice::Params& p, const Source& source, Array& y, gpu::Rep
     using R = typename decltype(instance)::Integer;
     const Memory region(region_bytes<R>);
     Memory to(y.size_bytes());
-    for (std::uint64_t c = 0; c < slice::chunks_of(y.count); ++c)
-      decode_one<T, R>(Warp(), p, source, y.count, c, reinterpret_cast<typename T::Bits*>(to.data()), region.data(),
-                       &report);
+    decode_chunks<T, R>(Warp(), p, source, y.count, reinterpret_cast<typename T::Bits*>(to.data()), region.data(),
+                        &report);
     if (y.count > 0) std::memcpy(y.data(), to.data(), to.size());
   });
 }
@@ -124,8 +129,7 @@ Emulated emulated_encode(const Array& x, const Grid& g) {
   return into_frame(p, x.count, frame::capacity(x.dtype, x.count), [&](auto instance, const Sink& sink) {
     using T = typename decltype(instance)::Type;
     using R = typename decltype(instance)::Integer;
-    EncodeOp<T, R> op{p, reinterpret_cast<const typename T::Bits*>(from.data()), {}};
-    run_tiles<R>(op, sink);
+    write_chunks<R>(EncodeOp<T, R>{p, reinterpret_cast<const typename T::Bits*>(from.data()), x.count}, sink);
   });
 }
 
@@ -138,12 +142,11 @@ EmulatedSlots emulated_encode_slots(const Array& x, const Grid& g) {
   result.sizes.resize(chunks + 1);
   const Memory out(chunks * result.slot_bytes);
   gpu::Report report;
-  const Sink sink{out.data(), out.size(), x.count, nullptr, result.sizes.data(), result.slot_bytes, p, &report};
+  const Sink sink{out.data(), out.size(), x.count, nullptr, nullptr, result.sizes.data(), result.slot_bytes, p, &report};
   with_instance(p, [&](auto instance) {
     using T = typename decltype(instance)::Type;
     using R = typename decltype(instance)::Integer;
-    EncodeOp<T, R> op{p, reinterpret_cast<const typename T::Bits*>(from.data()), {}};
-    run_tiles<R>(op, sink);
+    write_chunks<R>(EncodeOp<T, R>{p, reinterpret_cast<const typename T::Bits*>(from.data()), x.count}, sink);
   });
   result.faults = report.faults;
   result.slots.assign(out.data(), out.data() + out.size());
@@ -189,12 +192,10 @@ Emulated emulated_sum(const Array& like, const Array* x, const std::vector<Emula
                               const auto bytes = static_cast<std::uint32_t>(SumScratch<R>::bytes(plan.operands));
                               const Memory memory(2 * std::size_t{bytes});
                               std::uint32_t taken[2] = {};
-                              SumOp<T, R> op{plan,
-                                             reinterpret_cast<const typename T::Bits*>(from.data()),
-                                             sources,
-                                             ScratchPool{memory.data(), taken, 2, bytes},
-                                             {}};
-                              run_tiles<R>(op, sink);
+                              write_chunks<R>(
+                                  SumOp<T, R>{plan, reinterpret_cast<const typename T::Bits*>(from.data()), sources,
+                                              ScratchPool{memory.data(), taken, 2, bytes}, like.count},
+                                  sink);
                             });
   sum.faults |= report.faults;
   return sum;

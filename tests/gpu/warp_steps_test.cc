@@ -20,7 +20,7 @@ namespace {
 
 using namespace gpu::emulated;  // NOLINT(google-build-using-namespace)
 
-TEST(LookBack, AddsTilesThatHaveOnlyTheirOwnBytes) {
+TEST(LookBack, AddsThoseThatHaveOnlyTheirOwnBytes) {
   for (const std::uint64_t tile : {1U, 2U, 31U, 32U, 33U, 100U, 500U})
     for (const std::uint64_t complete : {0U, 1U, 30U, 31U, 32U, 63U, 99U}) {
       if (complete >= tile) continue;
@@ -30,12 +30,13 @@ TEST(LookBack, AddsTilesThatHaveOnlyTheirOwnBytes) {
         const std::uint64_t bytes = 1000 * t + (std::uint64_t{1} << 33);
         expected += bytes;
         // What lies before the last complete tile must not be looked at.
-        states[t] = t < complete    ? TileState::own | 7
-                    : t == complete ? TileState::all | expected
-                                    : TileState::own | bytes;
+        states[t] = t < complete    ? State::own | 7
+                    : t == complete ? State::all | expected
+                                    : State::own | bytes;
       }
+      announce(Warp(), tile, 12, states.data());
       EXPECT_EQ(bytes_before(Warp(), tile, 12, states.data()), expected) << tile << " after " << complete;
-      EXPECT_EQ(states[tile], TileState::all | (expected + 12));
+      EXPECT_EQ(states[tile], State::all | (expected + 12));
     }
 }
 

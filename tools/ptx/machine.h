@@ -213,6 +213,8 @@ inline void fiber(int i) {
   swapcontext(&lanes[i].context, &scheduler);
 }
 
+inline void let_others_run(Lane& lane) { swapcontext(&lane.context, &scheduler); }
+
 /// Who wants to know that all lanes of a warp have met, or ended.
 inline void (*warp_met)(Lane* first) = [](Lane*) {};
 

@@ -202,9 +202,11 @@ class Translator:
             return f"{condition}goto {label(i.operands[0])};"
         if i.name == "ret":
             return condition + "return;"
+        if i.name == "nanosleep":  # in loops that wait for another warp
+            return condition + "let_others_run(lane);"
         # Lanes run one at a time and memory is the host's, so fences have nothing to do; nor has waiting for
-        # asynchronous copies, which are made at once.
-        if i.name in ("membar", "fence") or (i.name == "cp" and not {"cg", "ca"} & set(i.parts)):
+        # asynchronous copies, which are made at once, or bringing memory nearer.
+        if i.name in ("membar", "fence", "prefetch") or (i.name == "cp" and not {"cg", "ca"} & set(i.parts)):
             return ";"
         return condition + "{" + self.body(i) + "}"
 
