@@ -36,15 +36,6 @@ LACONIC_GPU_FN void from_zigzag(Planes<G>& p) {
   }
 }
 
-/// The same values in twice the planes; two's complement.
-LACONIC_GPU_FN void widen(const Planes<1>& p, Planes<2>& wide) {
-  LACONIC_GPU_UNROLL
-  for (int r = 0; r < 16; ++r) {
-    wide.half[r][0] = p.half[r < 8 ? r : 7][0];
-    wide.half[r][1] = p.half[r < 8 ? r : 7][1];
-  }
-}
-
 /// a + b + carry, bit by bit: a full adder.
 LACONIC_GPU_FN void add_bits(std::uint32_t& a, std::uint32_t b, std::uint32_t& carry) {
   const std::uint32_t sum = a ^ b ^ carry;

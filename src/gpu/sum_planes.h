@@ -17,16 +17,20 @@ struct SumInput {
   [[nodiscard]] LACONIC_GPU_FN ChunkIn in(int j) const { return sources[j].chunk(chunk); }
 };
 
-/// Whether all values of two's complement planes fit 8 G - spare bits.
-template <int G>
-LACONIC_GPU_FN bool leaves_spare(const Warp& w, const PerLane<Planes<G>>& planes, int spare) {
+/// What sums are made in. Narrow chunks would fit half of it, but most chunks' widest block does not once there are
+/// bits to spare for the sum, and two ways are twice the instructions for a multiprocessor's memory of them.
+using SumPlanes = Planes<2>;
+
+/// Whether all values of two's complement planes have so many bits to spare.
+LACONIC_GPU_FN bool leaves_spare(const Warp& w, const PerLane<SumPlanes>& planes, int spare) {
+  constexpr int top = SumPlanes::count - 1;
   return !w.any([&](int l) {
     std::uint32_t differ = 0;
     LACONIC_GPU_UNROLL
     for (int k = 2; k <= 4; ++k) {
       if (k > spare + 1) continue;
-      differ |= planes[l].half[8 * G - k][0] ^ planes[l].half[8 * G - 1][0];
-      differ |= planes[l].half[8 * G - k][1] ^ planes[l].half[8 * G - 1][1];
+      differ |= planes[l].half[top + 1 - k][0] ^ planes[l].half[top][0];
+      differ |= planes[l].half[top + 1 - k][1] ^ planes[l].half[top][1];
     }
     return differ != 0;
   });
@@ -37,7 +41,6 @@ struct PlaneSum {
   Predictor predictor = Predictor::none;
   std::uint32_t base = 0;
   bool coded = false;  ///< some operand is; else the sum is constant so far, and the planes are 0
-  int next = 0;        ///< the first operand that it does not have yet
 };
 
 /// Begins with the first operand's elements: their integers in the rows, or slopes of these, whose residuals are to be
@@ -61,26 +64,23 @@ LACONIC_GPU_FN FastRead start_with_local(const Warp& w, const SumPlan& plan, con
 }
 
 /// The residuals of what start_with_local() has left in the rows.
-template <int G>
 LACONIC_GPU_FN FastRead local_planes(const Warp& w, const Rows<std::int32_t>& rows, int spare, PlaneSum& sum,
-                                     PerLane<Planes<G>>& planes) {
+                                     PerLane<SumPlanes>& planes) {
   const bool fits =
       planes_of_rows(w, rows, sum.predictor != Predictor::none, static_cast<std::int32_t>(sum.base), planes);
   if (!fits || !leaves_spare(w, planes, spare)) return FastRead::too_wide;
-  sum.next = 1;
   return FastRead::done;
 }
 
 /// Adds a stream's chunk.
-template <int G>
 LACONIC_GPU_FN FastRead add_stream(const Warp& w, const Params& p, const ChunkIn& in, int spare, std::uint8_t* region,
-                                   PlaneSum& sum, PerLane<Planes<G>>& planes) {
+                                   PlaneSum& sum, PerLane<SumPlanes>& planes) {
   if (!fetch_chunk(w, in, region, region_bytes<std::int32_t>)) return FastRead::rare;
   const std::uint8_t* bytes = region + bytes_before_chunk(in);
   FoundParts found;
   const Start& start = found.start;
   // Blocks of no more planes have values that leave the spare bits alone.
-  const FastRead read = find_parts(w, bytes, in.size, p.shape, static_cast<std::uint32_t>(8 * G - spare), found);
+  const FastRead read = find_parts(w, bytes, in.size, p.shape, static_cast<std::uint32_t>(SumPlanes::count - spare), found);
   if (read == FastRead::too_wide) return read;
   if (read == FastRead::rare) {
     if (!is_constant_chunk(start, in.size)) return read;
@@ -92,20 +92,34 @@ LACONIC_GPU_FN FastRead add_stream(const Warp& w, const Params& p, const ChunkIn
     if (!add_read_planes(w, bytes, found, planes)) return FastRead::rare;
   }
   sum.base += static_cast<std::uint32_t>(start.base);
-  ++sum.next;
   return FastRead::done;
 }
 
-/// Adds the operands from sum.next on; too_wide: up to one that needs more planes.
-template <class T, int G>
+/// Whether the streams' chunks are constant or coded with one predictor, as far as their first words say.
+template <class T>
+LACONIC_GPU_FN bool start_alike(const Warp& w, const SumPlan& plan, const SumInput<T>& input) {
+  PerLane<Word> word;
+  const std::uint32_t coded = w.ballot([&](int l) {
+    if (l >= plan.operands || (l == 0 && plan.local)) return false;
+    const ChunkIn in = input.in(l);
+    if (in.size < 4) return false;
+    word[l] = Word::unpack(load32(in.data));
+    return word[l].kind == Kind::coded;
+  });
+  const auto with = [&](Predictor p) { return w.ballot([&](int l) { return word[l].predictor == p; }) & coded; };
+  return coded == 0 || with(Predictor::none) == coded || with(Predictor::first) == coded ||
+         with(Predictor::second) == coded;
+}
+
+/// Adds all operands.
+template <class T>
 LACONIC_GPU_FN FastRead add_planes_of(const Warp& w, const SumPlan& plan, const SumInput<T>& input,
-                                      std::uint8_t* region, PlaneSum& sum, PerLane<Planes<G>>& planes) {
+                                      std::uint8_t* region, PlaneSum& sum, PerLane<SumPlanes>& planes) {
   const int spare = static_cast<int>(bit_width(static_cast<unsigned>(plan.operands - 1)));
   FastRead read = FastRead::done;
-  if (sum.next == 0 && plan.local) read = local_planes(w, Rows<std::int32_t>(region), spare, sum, planes);
+  if (plan.local) read = local_planes(w, Rows<std::int32_t>(region), spare, sum, planes);
   LACONIC_GPU_KEEP_LOOP
-  while (read == FastRead::done && sum.next < plan.operands) {
-    const int j = sum.next;
+  for (int j = plan.local ? 1 : 0; read == FastRead::done && j < plan.operands; ++j) {
     read = add_stream(w, plan.operand[j], input.in(j), spare, region, sum, planes);
     // A partial sum that is constant would have become a constant chunk, with another base.
     std::int32_t residual = 0;
@@ -116,8 +130,7 @@ LACONIC_GPU_FN FastRead add_planes_of(const Warp& w, const SumPlan& plan, const 
   return read;
 }
 
-template <int G>
-LACONIC_GPU_FN Made write_sum(const Warp& w, const SumPlan& plan, const PlaneSum& sum, PerLane<Planes<G>>& planes,
+LACONIC_GPU_FN Made write_sum(const Warp& w, const SumPlan& plan, const PlaneSum& sum, PerLane<SumPlanes>& planes,
                               std::uint8_t* region) {
   const auto base = static_cast<std::int32_t>(sum.base);
   if (!sum.coded) return {Made::As::bytes, write_constant<std::int32_t>(w, base, plan.result.shape, region)};
@@ -127,30 +140,24 @@ LACONIC_GPU_FN Made write_sum(const Warp& w, const SumPlan& plan, const PlaneSum
   return {bytes != 0 ? Made::As::bytes : Made::As::again, bytes};
 }
 
-/// The chunk, if it is to be had this way; `read` says why not. Operands are added in eight planes as long as they fit
-/// those; the sum so far goes on in sixteen.
+/// The chunk, if it is to be had this way; `read` says why not.
 template <class T>
 LACONIC_GPU_FN Made sum_in_planes(const Warp& w, const SumPlan& plan, const SumInput<T>& input, std::uint8_t* region,
                                   FastRead& read) {
   PlaneSum sum;
+  read = FastRead::unlike;
+  if (!start_alike(w, plan, input)) return {};
   if (plan.local) {
     read = start_with_local(w, plan, input, Rows<std::int32_t>(region), sum);
     if (read != FastRead::done) return {};
   }
-  PerLane<Planes<2>> wide;
-  {
-    PerLane<Planes<1>> planes;
-    w.each([&](int l) {
-      LACONIC_GPU_UNROLL
-      for (auto& plane : planes[l].half) plane[0] = plane[1] = 0;
-    });
-    read = add_planes_of(w, plan, input, region, sum, planes);
-    if (read == FastRead::done) return write_sum(w, plan, sum, planes, region);
-    if (read != FastRead::too_wide) return {};
-    w.each([&](int l) { widen(planes[l], wide[l]); });
-  }
-  read = add_planes_of(w, plan, input, region, sum, wide);
-  return read == FastRead::done ? write_sum(w, plan, sum, wide, region) : Made{};
+  PerLane<SumPlanes> planes;
+  w.each([&](int l) {
+    LACONIC_GPU_UNROLL
+    for (auto& plane : planes[l].half) plane[0] = plane[1] = 0;
+  });
+  read = add_planes_of(w, plan, input, region, sum, planes);
+  return read == FastRead::done ? write_sum(w, plan, sum, planes, region) : Made{};
 }
 
 }  // namespace laconic::gpu::LACONIC_GPU_SIDE

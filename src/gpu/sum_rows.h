@@ -1,6 +1,6 @@
 // Sums of chunks in integers: where operands have several predictors, elements meet a constant chunk, or an operand
-// leaves no plane for the sum. The integers take the warp's region, so streams are read where they lie. Source: ours;
-// the definition is codec/slice/reference.cc.
+// leaves no plane for the sum. The integers take most of the warp's region; streams' chunks are read behind them, or
+// where they lie. Source: ours; the definition is codec/slice/reference.cc.
 #pragma once
 
 #include "gpu/sum_choice.h"
@@ -16,26 +16,32 @@ LACONIC_GPU_FN OperandStart operand_of(const Start& start) {
   return o;
 }
 
-/// Adds a stream's chunk to the rows; meet(operand) is called before. False: it is not of this sort.
-template <class F>
-LACONIC_GPU_FN bool add_to_rows(const Warp& w, const Params& p, const ChunkIn& in, const Rows<std::int32_t>& rows,
-                                F meet) {
+/// Where a chunk can be read: behind the rows of the region, or where it lies; null if neither.
+LACONIC_GPU_FN const std::uint8_t* readable_beside_rows(const Warp& w, const ChunkIn& in, std::uint8_t* region) {
+  constexpr std::uint32_t rows = Rows<std::int32_t>::bytes;
+  if (in.size == 0) return nullptr;
+  if (fetch_chunk(w, in, region + rows, region_bytes<std::int32_t> - rows))
+    return region + rows + bytes_before_chunk(in);
   // What is read, and not used, behind the chunk has to be there.
-  if (in.size == 0 || static_cast<std::uint64_t>(in.limit - in.data) < in.size + fast_read_slack) return false;
+  return static_cast<std::uint64_t>(in.limit - in.data) < in.size + fast_read_slack ? nullptr : in.data;
+}
+
+/// Adds a stream's chunk to the region's rows; meet(operand) is called before. False: it is not of this sort.
+template <class F>
+LACONIC_GPU_FN bool add_to_rows(const Warp& w, const Params& p, const ChunkIn& in, std::uint8_t* region, F meet) {
+  const Rows<std::int32_t> rows(region);
+  const std::uint8_t* bytes = readable_beside_rows(w, in, region);
+  if (bytes == nullptr) return false;
   FoundParts found;
   PerLane<std::uint64_t> marks;
   const Start& start = found.start;
-  const auto add = [&](auto& planes) {
-    if (!read_planes(w, in.data, found, planes, marks)) return false;
-    rows_of_planes<true>(w, planes, start.word.predictor, static_cast<std::int32_t>(start.base), rows);
-    return true;
-  };
-  if (find_parts(w, in.data, in.size, p.shape, 16, found) == FastRead::done) {
+  if (find_parts(w, bytes, in.size, p.shape, SumPlanes::count, found) == FastRead::done) {
     if (start.word.has_fill) return false;
     meet(operand_of(start));
-    PerLane<Planes<1>> planes;
-    PerLane<Planes<2>> wide;
-    return found.widest <= 8 ? add(planes) : add(wide);
+    PerLane<SumPlanes> planes;
+    if (!read_planes(w, bytes, found, planes, marks)) return false;
+    rows_of_planes<true>(w, planes, start.word.predictor, static_cast<std::int32_t>(start.base), rows);
+    return true;
   }
   if (!is_constant_chunk(start, in.size)) return false;
   meet(operand_of(start));
@@ -73,7 +79,8 @@ LACONIC_GPU_FN void settle_rows(const Warp& w, const Rows<std::int32_t>& rows, P
 /// Adds operand j >= 1, or the first of several streams.
 template <class T>
 LACONIC_GPU_FN bool add_operand_to_rows(const Warp& w, const SumPlan& plan, const SumInput<T>& input, int j,
-                                        const Rows<std::int32_t>& rows, Partial<std::int32_t>& sum) {
+                                        std::uint8_t* region, Partial<std::int32_t>& sum) {
+  const Rows<std::int32_t> rows(region);
   const bool to_local = j == 1 && plan.local;
   const auto meet = [&](const OperandStart& o) {
     if (j == 0) {
@@ -87,7 +94,7 @@ LACONIC_GPU_FN bool add_operand_to_rows(const Warp& w, const SumPlan& plan, cons
     }
     sum = sum_choice(sum, o, to_local);
   };
-  if (!add_to_rows(w, plan.operand[j], input.in(j), rows, meet)) return false;
+  if (!add_to_rows(w, plan.operand[j], input.in(j), region, meet)) return false;
   if (j == 0) return true;
   if (sum.given && sum.choice.predictor != Predictor::none) sum.choice.base = rows[0];
   if (j + 1 < plan.operands) settle_rows(w, rows, sum);
@@ -108,7 +115,7 @@ LACONIC_GPU_RARE Made sum_in_rows(const Warp& w, const SumPlan& plan, const SumI
   }
   LACONIC_GPU_KEEP_LOOP
   for (int j = plan.local ? 1 : 0; j < plan.operands; ++j) {
-    if (!add_operand_to_rows(w, plan, input, j, rows, sum)) return {};
+    if (!add_operand_to_rows(w, plan, input, j, region, sum)) return {};
   }
   const Fill fill;
   const Made made = write_rows(w, rows, sum.given ? &sum.choice : nullptr, fill, plan.result.shape,

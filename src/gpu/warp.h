@@ -17,12 +17,14 @@
 #define LACONIC_GPU_FN __device__ __forceinline__
 #define LACONIC_GPU_RARE __device__ __noinline__
 #define LACONIC_GPU_UNROLL _Pragma("unroll")
+#define LACONIC_GPU_UNROLL_4 _Pragma("unroll 4")
 #define LACONIC_GPU_KEEP_LOOP _Pragma("unroll 1")
 #define LACONIC_GPU_SIDE on_device
 #else
 #define LACONIC_GPU_FN inline
 #define LACONIC_GPU_RARE inline
 #define LACONIC_GPU_UNROLL
+#define LACONIC_GPU_UNROLL_4
 #define LACONIC_GPU_KEEP_LOOP
 #define LACONIC_GPU_SIDE emulated
 #endif

@@ -24,7 +24,7 @@ using Integer = PTX_INTEGER;
 constexpr DType dtype = DType::PTX_DTYPE;
 constexpr bool wide = sizeof(Integer) == 8;
 
-constexpr std::size_t shared_bytes = wide ? 133120 : 70000;  // no less than a kernel's regions
+constexpr std::size_t shared_bytes = wide ? 133120 : 76800;  // no less than a kernel's regions
 constexpr u32 scratch_places = 8;
 
 /// As kernels.cuh has it, which only nvcc reads.
