@@ -80,9 +80,10 @@ struct Layout {
   std::size_t bytes = 0;
 };
 
-/// Thread blocks whose warps take chunk after chunk. Those that the device has no room for find nothing left to do.
+/// Thread blocks that work on tile after tile: more than a device has room for. Those that come late find nothing left.
 std::uint64_t working_blocks(std::uint64_t chunks) {
-  return std::min(tiles_of(chunks, tile_warps), most_writers / tile_warps);
+  constexpr std::uint64_t most = 512;
+  return std::min(tiles_of(chunks, tile_warps), most);
 }
 
 /// Warps that can have scratch memory at once; more have to wait for it.
@@ -95,7 +96,7 @@ Layout lay_out(std::size_t count, bool writes, int frames, std::size_t scratch_b
   Layout l;
   Cutter c(static_cast<std::uint8_t*>(memory));
   const std::uint64_t chunks = slice::chunks_of(count);
-  if (writes) l.states = c.cut<std::uint64_t>(chunks);
+  if (writes) l.states = c.cut<std::uint64_t>(tiles_of(chunks, tile_warps));
   for (int j = 0; j < frames; ++j) l.located_states[j] = c.cut<std::uint64_t>(tiles_of(chunks, located_by_tile));
   l.crc = c.cut<std::uint32_t>(1);
   if (scratch_bytes > 0) l.taken = c.cut<std::uint32_t>(scratch_places(count));

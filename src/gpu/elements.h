@@ -327,7 +327,7 @@ LACONIC_GPU_FN void store_chunk(const Warp& w, const Rows<R>& rows, typename T::
   if (count == chunk_values && is_aligned16(y)) {
     w.each([&](int l) {
       LACONIC_GPU_UNROLL_4  // all at once would be more instructions than are near
-      for (int s = 0; s < chunk_values / n / warp_lanes; ++s) {
+          for (int s = 0; s < chunk_values / n / warp_lanes; ++s) {
         const int position = (s * warp_lanes + l) * n;
         R q[n];
         get_run<n>(rows, position, q);

@@ -9,9 +9,9 @@
 namespace laconic::gpu::LACONIC_GPU_SIDE {
 
 /// Shared memory of a warp: rows, or a chunk's bytes in their place; and behind the rows what an operand of a sum takes
-/// mostly, as much as three thread blocks of an H100 have together.
+/// mostly, as much as three thread blocks of an H100 have room for.
 template <class R>
-inline constexpr std::uint32_t region_bytes = Rows<R>::bytes + (sizeof(R) == 4 ? 1408 : 256);
+inline constexpr std::uint32_t region_bytes = Rows<R>::bytes + (sizeof(R) == 4 ? 1392 : 256);
 
 /// One value for all exceptions of an array's chunk. False: they have several, or the whole chunk is exceptions.
 template <class T>

@@ -18,19 +18,18 @@ struct Sources {
 template <class R>
 inline constexpr int resident_blocks = sizeof(R) == 4 ? 3 : 1;
 
-/// Of this warp.
-template <class R>
-__device__ __forceinline__ std::uint8_t* region() {
+/// Of all warps.
+__device__ __forceinline__ std::uint8_t* regions() {
   extern __shared__ __align__(128) std::uint8_t shared_memory[];
-  return shared_memory + threadIdx.x / warp_lanes * region_bytes<R>;
+  return shared_memory;
 }
 
 template <class R, class Op>
 __device__ __forceinline__ void write_chunks(const Op& op, const Sink& sink) {
-  const Warp w;
-  const std::uint64_t number = std::uint64_t{blockIdx.x} * tile_warps + threadIdx.x / warp_lanes;
-  ChunkWriter<Op> writer(w, op, sink, region<R>(), sink.kept + number * kept_bytes);
-  while (writer.step(w)) {
+  __shared__ TurnsShared shared;
+  TileWriter<Op> writer(Tile(), op, sink, shared, regions(), region_bytes<R>,
+                        sink.kept + std::size_t{blockIdx.x} * tile_warps * kept_bytes);
+  while (writer.step(Tile())) {
   }
 }
 
@@ -44,7 +43,8 @@ template <class T, class R>
 __global__ void __launch_bounds__(tile_threads, resident_blocks<R>)
     decode_kernel(const __grid_constant__ Params p, const __grid_constant__ Source source, std::uint64_t count,
                   typename T::Bits* y, Report* report) {
-  decode_chunks<T, R>(Warp(), p, source, count, y, region<R>(), report);
+  __shared__ TurnsShared shared;
+  decode_tiles<T, R>(Tile(), p, source, count, y, shared, regions(), report);
 }
 
 template <class T, class R>

@@ -9,17 +9,33 @@ namespace laconic::gpu::LACONIC_GPU_SIDE {
 
 LACONIC_GPU_FN std::uint32_t fault_bit(Fault f) { return static_cast<std::uint32_t>(f); }
 
-/// Memory that will soon be read comes nearer. Only `bytes` from the first on that lie in whole lines of 128 bytes.
-LACONIC_GPU_FN void fetch_ahead(const Warp& w, const void* memory, std::uint32_t bytes) {
+/// Memory that will soon be read comes nearer.
+LACONIC_GPU_FN void fetch_ahead(const Warp& w, const void* memory, std::uint64_t bytes) {
 #if defined(__CUDA_ARCH__)
   w.each([&](int l) {
     const auto* p = static_cast<const std::uint8_t*>(memory);
-    for (std::uint32_t i = 128 * static_cast<std::uint32_t>(l); i + 128 <= bytes; i += 128 * warp_lanes)
+    LACONIC_GPU_KEEP_LOOP
+    for (std::uint64_t i = 128 * static_cast<std::uint32_t>(l); i < bytes; i += 128 * warp_lanes)
       asm volatile("prefetch.global.L2 [%0];" ::"l"(p + i));
   });
 #else
   static_cast<void>(w), static_cast<void>(memory), static_cast<void>(bytes);
 #endif
+}
+
+/// Of chunks first .. end - 1 of an array of `count` elements.
+template <class T>
+LACONIC_GPU_FN void fetch_elements_ahead(const Warp& w, const typename T::Bits* x, std::uint64_t count,
+                                         std::uint64_t first, std::uint64_t end) {
+  const std::uint64_t last = end * chunk_values < count ? end * chunk_values : count;
+  fetch_ahead(w, x + first * chunk_values, (last - first * chunk_values) * sizeof(typename T::Bits));
+}
+/// Of a frame; slots are not fetched.
+LACONIC_GPU_FN void fetch_chunks_ahead(const Warp& w, const Source& source, std::uint64_t first, std::uint64_t end) {
+  if (source.offsets == nullptr) return;
+  const std::uint64_t from = source.offsets[first];
+  const std::uint64_t to = source.offsets[end];
+  if (from <= to && to <= source.readable) fetch_ahead(w, source.data + from, to - from);
 }
 
 template <class T, class R>
@@ -28,9 +44,8 @@ struct EncodeOp {
   const typename T::Bits* x;
   std::uint64_t count;  ///< of x
 
-  LACONIC_GPU_FN void expect(const Warp& w, std::uint64_t chunk) const {
-    fetch_ahead(w, x + chunk * chunk_values,
-                static_cast<std::uint32_t>(elements_in(count, chunk)) * sizeof(typename T::Bits));
+  LACONIC_GPU_FN void expect(const Warp& w, std::uint64_t first, std::uint64_t end) const {
+    fetch_elements_ahead<T>(w, x, count, first, end);
   }
   LACONIC_GPU_FN Made make(const Warp& w, std::uint64_t chunk, int n, std::uint8_t* region, std::uint32_t&) const {
     return make_encoded<T, R>(w, params, x + chunk * chunk_values, n, region);
@@ -85,16 +100,10 @@ struct SumOp {
     pool.give_back(w, place);
     return bytes;
   }
-  LACONIC_GPU_FN void expect(const Warp& w, std::uint64_t chunk) const {
-    if (plan.local) {
-      fetch_ahead(w, x + chunk * chunk_values,
-                  static_cast<std::uint32_t>(elements_in(count, chunk)) * sizeof(typename T::Bits));
-    }
+  LACONIC_GPU_FN void expect(const Warp& w, std::uint64_t first, std::uint64_t end) const {
+    if (plan.local) fetch_elements_ahead<T>(w, x, count, first, end);
     LACONIC_GPU_KEEP_LOOP
-    for (int j = plan.local ? 1 : 0; j < plan.operands; ++j) {
-      const ChunkIn in = sources[j].chunk(chunk);
-      fetch_ahead(w, in.data, in.size);
-    }
+    for (int j = plan.local ? 1 : 0; j < plan.operands; ++j) fetch_chunks_ahead(w, sources[j], first, end);
   }
   LACONIC_GPU_FN Made make(const Warp& w, std::uint64_t chunk, int n, std::uint8_t* region,
                            std::uint32_t& fault) const {
@@ -124,28 +133,37 @@ LACONIC_GPU_FN void decode_one(const Warp& w, const Params& p, const ChunkIn& in
   });
 }
 
-/// Decodes chunks of a source that holds `count` elements until all have been begun.
+/// Decodes a source that holds `count` elements, tile after tile. `regions`: of all warps.
 template <class T, class R>
-LACONIC_GPU_FN void decode_chunks(const Warp& w, const Params& p, const Source& source, std::uint64_t count,
-                                  typename T::Bits* y, std::uint8_t* region, Report* report) {
+LACONIC_GPU_FN void decode_tiles(const Tile& tile, const Params& p, const Source& source, std::uint64_t count,
+                                 typename T::Bits* y, TurnsShared& shared, std::uint8_t* regions, Report* report) {
   const std::uint64_t chunks = slice::chunks_of(count);
-  std::uint64_t chunk = begin_chunk(w, report);
-  if (chunk >= chunks) return;
-  std::uint64_t next = begin_chunk(w, report);
-  ChunkIn in = source.chunk(chunk);
-  for (;;) {
-    ChunkIn ahead;
-    PerLane<std::uint32_t> behind;
-    if (next < chunks) {
-      behind = ask_for_chunk(w, report);
-      ahead = source.chunk(next);
-      fetch_ahead(w, ahead.data, ahead.size);
-    }
-    decode_one<T, R>(w, p, in, count, chunk, y, region, report);
-    if (next >= chunks) return;
-    chunk = next;
-    next = w.from(behind, 0);
-    in = ahead;
+  const auto draw = [&](const Warp& w, int turn) {
+    const PerLane<std::uint32_t> number = draw_tile(w, &report->begun);
+    w.each([&](int l) {
+      if (l == 0) shared.number[turn] = number[l];
+    });
+  };
+  tile.each_warp([&](const Warp& w, int k) {
+    if (k != 0) return;
+    draw(w, 0);
+    draw(w, 1);
+  });
+  std::uint64_t now = shared.number[0];
+  std::uint64_t next = shared.number[1];
+  tile.each_warp([](const Warp&, int) {});  // before the numbers are written again
+  for (int turn = 0; now * tile_warps < chunks; turn ^= 1) {
+    tile.each_warp([&](const Warp& w, int k) {
+      const std::uint64_t ahead = next * tile_warps;
+      if (k == 0) draw(w, turn);
+      if (k == 1 && ahead < chunks)
+        fetch_chunks_ahead(w, source, ahead, chunks - ahead < tile_warps ? chunks : ahead + tile_warps);
+      const std::uint64_t chunk = now * tile_warps + static_cast<std::uint64_t>(k);
+      if (chunk < chunks)
+        decode_one<T, R>(w, p, source.chunk(chunk), count, chunk, y, regions + k * region_bytes<R>, report);
+    });
+    now = next;
+    next = shared.number[turn];
   }
 }
 

@@ -80,7 +80,8 @@ LACONIC_GPU_FN FastRead add_stream(const Warp& w, const Params& p, const ChunkIn
   FoundParts found;
   const Start& start = found.start;
   // Blocks of no more planes have values that leave the spare bits alone.
-  const FastRead read = find_parts(w, bytes, in.size, p.shape, static_cast<std::uint32_t>(SumPlanes::count - spare), found);
+  const FastRead read =
+      find_parts(w, bytes, in.size, p.shape, static_cast<std::uint32_t>(SumPlanes::count - spare), found);
   if (read == FastRead::too_wide) return read;
   if (read == FastRead::rare) {
     if (!is_constant_chunk(start, in.size)) return read;

@@ -28,6 +28,11 @@ class Tile {
     f(Warp(), static_cast<int>(threadIdx.x / warp_lanes));
     __syncthreads();
   }
+  /// Without the barrier.
+  template <class F>
+  LACONIC_GPU_FN void each_warp_freely(F f) const {
+    f(Warp(), static_cast<int>(threadIdx.x / warp_lanes));
+  }
 };
 
 LACONIC_GPU_FN std::uint64_t load_shared_state(const std::uint64_t* p) {
@@ -77,6 +82,10 @@ class Tile {
   template <class F>
   void each_warp(F f) const {
     for (int k = 0; k < tile_warps; ++k) f(Warp(), k);
+  }
+  template <class F>
+  void each_warp_freely(F f) const {
+    each_warp(f);
   }
 };
 
@@ -148,5 +157,22 @@ struct TileShared {
   std::uint32_t bytes[tile_warps];
   std::uint64_t begin;  ///< of its first chunk
 };
+
+/// The same, of thread blocks that work on tile after tile. All draw their tiles from one counter: one that has been
+/// drawn is worked on, so those behind it may wait for it. There are two places for everything, used in turn, since
+/// some warps may still read one while others have come to the next tile.
+struct TurnsShared {
+  std::uint32_t number[2];             ///< of tiles
+  std::uint32_t bytes[2][tile_warps];  ///< of a tile's chunks
+};
+
+/// Draws a tile; lane 0 gets its number.
+LACONIC_GPU_FN PerLane<std::uint32_t> draw_tile(const Warp& w, std::uint32_t* counter) {
+  PerLane<std::uint32_t> number;
+  w.each([&](int l) {
+    if (l == 0) number[l] = add_shared(counter, 1U);
+  });
+  return number;
+}
 
 }  // namespace laconic::gpu::LACONIC_GPU_SIDE

@@ -1,7 +1,8 @@
-// Warps that write chunks one behind the other into a frame, or each into a slot of its own. A warp makes chunk after
-// chunk. Where one belongs in a frame is known when all before it have been made, so its bytes wait in memory of the
-// warp's own until the next one is made: then nobody waits but behind a chunk that takes much longer than others.
-// Source: look-back as in tile.h; the rest ours.
+// Thread blocks that write chunks one behind the other into a frame, or each into a slot of its own; a chunk a warp,
+// tile after tile. Where one belongs in a frame is known when all before it have been made, so its bytes wait in memory
+// of the warp's own until the next one is made: then nobody waits but behind a chunk that takes much longer than
+// others. Warps begin a tile together because a multiprocessor keeps few instructions near: by themselves, they waited
+// for those half of the time (sums, H200). Source: look-back as in tile.h; the rest ours.
 #pragma once
 
 #include "codec/codec.h"
@@ -16,15 +17,13 @@ namespace laconic::gpu::LACONIC_GPU_SIDE {
 
 /// Memory where a warp keeps a chunk that has been made; longer ones wait for their place.
 inline constexpr std::uint32_t kept_bytes = 4096;
-/// Warps that can be at work at once: more than a device has room for.
-inline constexpr std::uint64_t most_writers = 4096;
 
 /// Where chunks go.
 struct Sink {
   std::uint8_t* out = nullptr;      ///< frame, 16-byte aligned; or slots
   std::uint64_t capacity = 0;       ///< bytes at `out`
   std::uint64_t count = 0;          ///< elements
-  std::uint64_t* states = nullptr;  ///< of chunks, zero at first; frames only
+  std::uint64_t* states = nullptr;  ///< of tiles, zero at first; frames only
   std::uint8_t* kept = nullptr;     ///< kept_bytes for each warp, 16-byte aligned; frames only
   std::uint16_t* sizes = nullptr;   ///< of slots, in units of 4 bytes; null for a frame
   std::uint32_t slot_bytes = 0;
@@ -66,17 +65,6 @@ LACONIC_GPU_FN int elements_in(std::uint64_t count, std::uint64_t chunk) {
   return left < chunk_values ? static_cast<int>(left) : chunk_values;
 }
 
-/// The next chunk that nobody has begun; lane 0 gets it.
-LACONIC_GPU_FN PerLane<std::uint32_t> ask_for_chunk(const Warp& w, Report* report) {
-  PerLane<std::uint32_t> next;
-  w.each([&](int l) {
-    if (l == 0) next[l] = add_shared(&report->begun, 1U);
-  });
-  return next;
-}
-/// The same, for all lanes. Whoever has one is at work, so those behind it may wait for it.
-LACONIC_GPU_FN std::uint64_t begin_chunk(const Warp& w, Report* report) { return w.from(ask_for_chunk(w, report), 0); }
-
 /// Copies a chunk; `to` and `from` 4-byte aligned.
 LACONIC_GPU_FN void copy_chunk(const Warp& w, const std::uint8_t* from, std::uint32_t bytes, std::uint8_t* to) {
   w.each([&](int l) {
@@ -95,34 +83,58 @@ LACONIC_GPU_FN void copy_chunk(const Warp& w, const std::uint8_t* from, std::uin
   });
 }
 
-/// One warp at work. `op.make(warp, chunk, count, region, fault)` gives what has become of a chunk, 0 bytes where there
-/// was a fault; `op.place(warp, chunk, count, region, made, out)` puts a chunk that lies nowhere yet to out, with the
-/// region as its memory; `op.expect(warp, chunk)` hears which chunk is next.
+/// A thread block at work. `op.make(warp, chunk, count, region, fault)` gives what has become of a chunk, 0 bytes where
+/// there was a fault; `op.place(warp, chunk, count, region, made, out)` puts a chunk that is not there as bytes to out,
+/// with the region as its memory; `op.expect(warp, first, end)` hears which chunks come soon.
 template <class Op>
-class ChunkWriter {
+class TileWriter {
  public:
-  /// region: of the warp, in shared memory. kept: likewise, kept_bytes in the device's memory; frames only.
-  LACONIC_GPU_FN ChunkWriter(const Warp& w, const Op& op, const Sink& sink, std::uint8_t* region, std::uint8_t* kept)
-      : op_(op), sink_(sink), region_(region), kept_(kept), chunks_(slice::chunks_of(sink.count)) {
-    next_ = begin_chunk(w, sink.report);
-    if (chunks_ == 0 && next_ == 0) end_frame(w, payload_at());
+  /// regions, kept: of all warps, in shared memory (region_bytes each) and in the device's (kept_bytes each; frames
+  /// only).
+  LACONIC_GPU_FN TileWriter(const Tile& tile, const Op& op, const Sink& sink, TurnsShared& shared,
+                            std::uint8_t* regions, std::uint32_t region_bytes, std::uint8_t* kept)
+      : op_(op),
+        sink_(sink),
+        shared_(shared),
+        regions_(regions),
+        region_bytes_(region_bytes),
+        kept_(kept),
+        chunks_(slice::chunks_of(sink.count)) {
+    tile.each_warp([&](const Warp& w, int k) {
+      if (k == 0) note(w, 0, draw_tile(w, &sink.report->begun));
+    });
+    number_ = shared.number[0];
+    if (chunks_ != 0 || number_ != 0) return;
+    tile.each_warp([&](const Warp& w, int k) {
+      if (k == 0) end_frame(w, payload_at());
+    });
   }
 
-  /// Makes a chunk, and finishes the one before. False: there is nothing left to do.
-  LACONIC_GPU_FN bool step(const Warp& w) {
-    const std::uint64_t chunk = next_;
-    Made made;
-    made.bytes = 0;
-    if (chunk < chunks_) {
-      made = make(w, chunk);
-      if (sink_.states != nullptr) announce(w, chunk, made.bytes, sink_.states);
-      next_ = begin_chunk(w, sink_.report);
-      if (next_ < chunks_) op_.expect(w, next_);
+  /// Makes the chunks of a tile, and places those of the one before. False: there is nothing left to do.
+  LACONIC_GPU_FN bool step(const Tile& tile) {
+    const bool more = chunk_of(number_, 0) < chunks_;
+    tile.each_warp([&](const Warp& w, int k) {
+      PerLane<std::uint32_t> next;
+      if (more && k == 0) next = draw_tile(w, &sink_.report->begun);
+      made_[k] = {};
+      if (chunk_of(number_, k) < chunks_) made_[k] = make(w, k);
+      if (more && k == 0) expect(w, note(w, turn_ ^ 1, next));
+      if (waiting_[k].bytes != 0) place(w, k, waiting_number_, waiting_[k], turn_ ^ 1, kept_of(k));
+      finish(w, k);
+      w.each([&](int l) {
+        if (l == 0) shared_.bytes[turn_][k] = made_[k].bytes;
+      });
+    });
+    if (!more) return false;
+    if (sink_.states != nullptr) {
+      tile.each_warp_freely([&](const Warp& w, int k) {
+        if (k == 0) announce(w, number_, bytes_of_tile(w, turn_), sink_.states);
+        if (made_[k].bytes != 0 && waiting_[k].bytes == 0) place(w, k, number_, made_[k], turn_, region_of(k));
+      });
     }
-    if (waiting_.bytes != 0) place(w, waiting_chunk_, waiting_, kept_);
-    waiting_.bytes = 0;
-    if (chunk >= chunks_) return false;
-    if (made.bytes != 0) finish(w, chunk, made);
+    turn_ ^= 1;
+    waiting_number_ = number_;
+    number_ = shared_.number[turn_];
     return true;
   }
 
@@ -130,60 +142,89 @@ class ChunkWriter {
   [[nodiscard]] LACONIC_GPU_FN std::uint64_t payload_at() const {
     return frame::header_bytes + slice::table_bytes(sink_.count);
   }
+  [[nodiscard]] LACONIC_GPU_FN std::uint8_t* region_of(int k) const { return regions_ + k * region_bytes_; }
+  [[nodiscard]] LACONIC_GPU_FN std::uint8_t* kept_of(int k) const { return kept_ + k * kept_bytes; }
+  [[nodiscard]] LACONIC_GPU_FN static std::uint64_t chunk_of(std::uint64_t number, int k) {
+    return number * tile_warps + static_cast<std::uint64_t>(k);
+  }
+  LACONIC_GPU_FN std::uint32_t bytes_of_tile(const Warp& w, int turn) const {
+    return w.sum<std::uint32_t>([&](int l) { return l < tile_warps ? shared_.bytes[turn][l] : 0U; });
+  }
 
-  LACONIC_GPU_FN Made make(const Warp& w, std::uint64_t chunk) {
+  LACONIC_GPU_FN Made make(const Warp& w, int k) {
+    const std::uint64_t chunk = chunk_of(number_, k);
     std::uint32_t fault = 0;
-    const Made made = op_.make(w, chunk, elements_in(sink_.count, chunk), region_, fault);
+    const Made made = op_.make(w, chunk, elements_in(sink_.count, chunk), region_of(k), fault);
     w.each([&](int l) {
       if (l == 0 && fault != 0) or_shared(&sink_.report->faults, fault);
     });
     return made;
   }
 
-  /// Puts a chunk that has just been made where it belongs, or keeps it until that is known.
-  LACONIC_GPU_FN void finish(const Warp& w, std::uint64_t chunk, const Made& made) {
-    if (sink_.sizes != nullptr) return place_in_slot(w, chunk, made);
-    if (made.as == Made::As::again || (made.as == Made::As::bytes && made.bytes > kept_bytes))
-      return place(w, chunk, made, region_);
-    if (made.as == Made::As::bytes) keep(w, made.bytes);
-    waiting_ = made;
-    waiting_chunk_ = chunk;
+  /// Tells the other warps which tile has been drawn.
+  LACONIC_GPU_FN std::uint64_t note(const Warp& w, int turn, const PerLane<std::uint32_t>& number) {
+    w.each([&](int l) {
+      if (l == 0) shared_.number[turn] = number[l];
+    });
+    return w.from(number, 0);
   }
 
-  LACONIC_GPU_FN void keep(const Warp& w, std::uint32_t bytes) {
+  LACONIC_GPU_FN void expect(const Warp& w, std::uint64_t number) const {
+    const std::uint64_t first = chunk_of(number, 0);
+    if (first < chunks_) op_.expect(w, first, chunks_ - first < tile_warps ? chunks_ : first + tile_warps);
+  }
+
+  /// A chunk that has just been made goes to its slot, or where it waits for its place; some cannot wait.
+  LACONIC_GPU_FN void finish(const Warp& w, int k) {
+    const Made made = made_[k];
+    waiting_[k] = {};
+    if (made.bytes == 0) return;
+    if (sink_.sizes != nullptr) return place_in_slot(w, k, made);
+    if (made.as == Made::As::again || (made.as == Made::As::bytes && made.bytes > kept_bytes)) return;
+    if (made.as == Made::As::bytes) keep(w, k, made.bytes);
+    waiting_[k] = made;
+  }
+
+  LACONIC_GPU_FN void keep(const Warp& w, int k, std::uint32_t bytes) {
+    auto* to = reinterpret_cast<Unit<std::uint32_t>*>(kept_of(k));
+    const auto* from = reinterpret_cast<const Unit<std::uint32_t>*>(region_of(k));
     w.each([&](int l) {
       LACONIC_GPU_KEEP_LOOP
-      for (std::uint32_t i = 16 * static_cast<std::uint32_t>(l); i < bytes; i += 16 * warp_lanes)
-        *reinterpret_cast<Unit<std::uint32_t>*>(kept_ + i) = *reinterpret_cast<const Unit<std::uint32_t>*>(region_ + i);
+      for (std::uint32_t i = static_cast<std::uint32_t>(l); 16 * i < bytes; i += warp_lanes) to[i] = from[i];
     });
   }
 
   /// `from`: where a chunk lies that is there as bytes.
-  LACONIC_GPU_FN void put(const Warp& w, std::uint64_t chunk, const Made& made, const std::uint8_t* from,
+  LACONIC_GPU_FN void put(const Warp& w, int k, std::uint64_t chunk, const Made& made, const std::uint8_t* from,
                           std::uint8_t* out) {
     if (made.as == Made::As::bytes) return copy_chunk(w, from, made.bytes, out);
-    op_.place(w, chunk, elements_in(sink_.count, chunk), region_, made, out);
+    op_.place(w, chunk, elements_in(sink_.count, chunk), region_of(k), made, out);
   }
 
-  LACONIC_GPU_FN void place_in_slot(const Warp& w, std::uint64_t chunk, const Made& made) {
+  LACONIC_GPU_FN void place_in_slot(const Warp& w, int k, const Made& made) {
+    const std::uint64_t chunk = chunk_of(number_, k);
     const bool fits = made.bytes <= sink_.slot_bytes;
     w.each([&](int l) {
       if (l != 0) return;
       if (!fits) or_shared(&sink_.report->faults, static_cast<std::uint32_t>(Fault::too_small));
       sink_.sizes[chunk] = static_cast<std::uint16_t>(fits ? made.bytes / 4 : 0);
     });
-    if (fits) put(w, chunk, made, region_, sink_.out + chunk * sink_.slot_bytes);
+    if (fits) put(w, k, chunk, made, region_of(k), sink_.out + chunk * sink_.slot_bytes);
   }
 
-  LACONIC_GPU_FN void place(const Warp& w, std::uint64_t chunk, const Made& made, const std::uint8_t* from) {
-    const std::uint64_t at = payload_at() + bytes_before(w, chunk, made.bytes, sink_.states);
+  /// Puts a chunk of a tile that has been announced, whose sizes are those of `turn`, into the frame.
+  LACONIC_GPU_FN void place(const Warp& w, int k, std::uint64_t number, const Made& made, int turn,
+                            const std::uint8_t* from) {
+    const std::uint64_t chunk = chunk_of(number, k);
+    std::uint64_t at = payload_at() + bytes_before(w, number, bytes_of_tile(w, turn), sink_.states);
+    at += w.sum<std::uint32_t>([&](int l) { return l < k ? shared_.bytes[turn][l] : 0U; });
     const std::uint64_t end = at + made.bytes;
     if (chunk + 1 == chunks_) end_frame(w, end);
     if (end > sink_.capacity) return;
     w.each([&](int l) {
       if (l == 0) store16(sink_.out + frame::header_bytes + 2 * chunk, static_cast<std::uint16_t>(made.bytes / 4));
     });
-    put(w, chunk, made, from, sink_.out + at);
+    put(w, k, chunk, made, from, sink_.out + at);
   }
 
   /// The last chunk ends at `end`.
@@ -202,12 +243,16 @@ class ChunkWriter {
 
   const Op& op_;
   const Sink& sink_;
-  std::uint8_t* region_;
+  TurnsShared& shared_;
+  std::uint8_t* regions_;
+  std::uint32_t region_bytes_;
   std::uint8_t* kept_;
   std::uint64_t chunks_;
-  std::uint64_t next_ = 0;
-  std::uint64_t waiting_chunk_ = 0;
-  Made waiting_{};  ///< no bytes: there is none
+  std::uint64_t number_ = 0;          ///< of the tile that is made
+  std::uint64_t waiting_number_ = 0;  ///< of the one before
+  int turn_ = 0;                      ///< which of the two places are its
+  PerWarp<Made> made_;
+  PerWarp<Made> waiting_;  ///< what waits for its place; no bytes: nothing does
 };
 
 }  // namespace laconic::gpu::LACONIC_GPU_SIDE

@@ -54,18 +54,20 @@ std::uint64_t tiles_of(std::uint64_t n, std::uint64_t each) {
   return std::max<std::uint64_t>(1, (n + each - 1) / each);
 }
 
-/// Runs an operation that writes chunks by several warps in turn.
+/// Runs an operation that writes chunks by several thread blocks in turn.
 template <class R, class Op>
-void write_chunks(const Op& op, Sink sink) {
-  const std::size_t warps = 1 + sink.count / chunk_values % 3;
-  const Memory regions(warps * region_bytes<R>);
-  const Memory kept(warps * kept_bytes);
-  std::vector<ChunkWriter<Op>> writers;
-  for (std::size_t k = 0; k < warps; ++k)
-    writers.emplace_back(Warp(), op, sink, regions.data() + k * region_bytes<R>, kept.data() + k * kept_bytes);
+void write_chunks(const Op& op, const Sink& sink) {
+  const std::size_t blocks = 1 + sink.count / chunk_values % 3;
+  const Memory regions(blocks * tile_warps * region_bytes<R>);
+  const Memory kept(blocks * tile_warps * kept_bytes);
+  std::vector<TurnsShared> shared(blocks);
+  std::vector<TileWriter<Op>> writers;
+  for (std::size_t b = 0; b < blocks; ++b)
+    writers.emplace_back(Tile(), op, sink, shared[b], regions.data() + b * tile_warps * region_bytes<R>,
+                         region_bytes<R>, kept.data() + b * tile_warps * kept_bytes);
   for (bool more = true; more;) {
     more = false;
-    for (auto& writer : writers) more = writer.step(Warp()) || more;
+    for (auto& writer : writers) more = writer.step(Tile()) || more;
   }
 }
 
@@ -83,7 +85,7 @@ template <class F>
 Emulated into_frame(const slice::Params& p, std::size_t count, std::size_t capacity, F f) {
   Emulated result;
   Memory out(capacity);
-  std::vector<std::uint64_t> states(slice::chunks_of(count) + 1);
+  std::vector<std::uint64_t> states(tiles_of(slice::chunks_of(count), tile_warps));
   gpu::Report report;
   Sink sink{out.data(), capacity, count, states.data(), nullptr, nullptr, 0, p, &report};
   with_instance(p, [&](auto instance) { f(instance, sink); });
@@ -113,10 +115,11 @@ void decode_all(const slice::Params& p, const Source& source, Array& y, gpu::Rep
   with_instance(p, [&](auto instance) {
     using T = typename decltype(instance)::Type;
     using R = typename decltype(instance)::Integer;
-    const Memory region(region_bytes<R>);
+    const Memory regions(tile_warps * region_bytes<R>);
     Memory to(y.size_bytes());
-    decode_chunks<T, R>(Warp(), p, source, y.count, reinterpret_cast<typename T::Bits*>(to.data()), region.data(),
-                        &report);
+    TurnsShared shared{};
+    decode_tiles<T, R>(Tile(), p, source, y.count, reinterpret_cast<typename T::Bits*>(to.data()), shared,
+                       regions.data(), &report);
     if (y.count > 0) std::memcpy(y.data(), to.data(), to.size());
   });
 }
@@ -142,7 +145,8 @@ EmulatedSlots emulated_encode_slots(const Array& x, const Grid& g) {
   result.sizes.resize(chunks + 1);
   const Memory out(chunks * result.slot_bytes);
   gpu::Report report;
-  const Sink sink{out.data(), out.size(), x.count, nullptr, nullptr, result.sizes.data(), result.slot_bytes, p, &report};
+  const Sink sink{out.data(),          out.size(),        x.count, nullptr, nullptr,
+                  result.sizes.data(), result.slot_bytes, p,       &report};
   with_instance(p, [&](auto instance) {
     using T = typename decltype(instance)::Type;
     using R = typename decltype(instance)::Integer;
@@ -185,18 +189,17 @@ Emulated emulated_sum(const Array& like, const Array* x, const std::vector<Emula
   }
   const Memory from(x != nullptr ? std::vector<std::uint8_t>(x->data(), x->data() + x->size_bytes())
                                  : std::vector<std::uint8_t>());
-  Emulated sum = into_frame(plan.result, like.count, frame::sum_capacity(like.dtype, like.count),
-                            [&](auto instance, const Sink& sink) {
-                              using T = typename decltype(instance)::Type;
-                              using R = typename decltype(instance)::Integer;
-                              const auto bytes = static_cast<std::uint32_t>(SumScratch<R>::bytes(plan.operands));
-                              const Memory memory(2 * std::size_t{bytes});
-                              std::uint32_t taken[2] = {};
-                              write_chunks<R>(
-                                  SumOp<T, R>{plan, reinterpret_cast<const typename T::Bits*>(from.data()), sources,
-                                              ScratchPool{memory.data(), taken, 2, bytes}, like.count},
-                                  sink);
-                            });
+  Emulated sum = into_frame(
+      plan.result, like.count, frame::sum_capacity(like.dtype, like.count), [&](auto instance, const Sink& sink) {
+        using T = typename decltype(instance)::Type;
+        using R = typename decltype(instance)::Integer;
+        const auto bytes = static_cast<std::uint32_t>(SumScratch<R>::bytes(plan.operands));
+        const Memory memory(2 * std::size_t{bytes});
+        std::uint32_t taken[2] = {};
+        write_chunks<R>(SumOp<T, R>{plan, reinterpret_cast<const typename T::Bits*>(from.data()), sources,
+                                    ScratchPool{memory.data(), taken, 2, bytes}, like.count},
+                        sink);
+      });
   sum.faults |= report.faults;
   return sum;
 }

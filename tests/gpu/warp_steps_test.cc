@@ -30,9 +30,7 @@ TEST(LookBack, AddsThoseThatHaveOnlyTheirOwnBytes) {
         const std::uint64_t bytes = 1000 * t + (std::uint64_t{1} << 33);
         expected += bytes;
         // What lies before the last complete tile must not be looked at.
-        states[t] = t < complete    ? State::own | 7
-                    : t == complete ? State::all | expected
-                                    : State::own | bytes;
+        states[t] = t < complete ? State::own | 7 : t == complete ? State::all | expected : State::own | bytes;
       }
       announce(Warp(), tile, 12, states.data());
       EXPECT_EQ(bytes_before(Warp(), tile, 12, states.data()), expected) << tile << " after " << complete;

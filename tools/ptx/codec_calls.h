@@ -47,8 +47,8 @@ struct Arguments {
 };
 inline Arguments arguments;
 
-/// Fewer than in the launcher's, so that warps take several chunks.
-inline u64 blocks_of(u64 count) { return std::clamp<u64>((slice::chunks_of(count) + 23) / 24, 1, 2); }
+/// Fewer than in the launcher's, so that they take several tiles.
+inline u64 blocks_of(u64 count) { return (slice::chunks_of(count) + 23) / 24; }
 
 /// A frame in the device's memory, and where its chunks begin.
 class Held {
@@ -80,11 +80,11 @@ inline std::vector<u8> written(const Memory& out, const gpu::Report& report) {
 
 inline std::vector<u8> encoded_by_kernel(const Array& x, const Grid& grid) {
   const std::size_t capacity = frame::capacity(x.dtype, x.count);
-  const u64 blocks = blocks_of(x.count);
+  const u64 blocks = std::max<u64>(1, blocks_of(x.count));
   const Memory kept(blocks * 8 * device::kept_bytes);
   Memory out(capacity), in(x.size_bytes() + 16);
   std::memcpy(in.get(), x.data(), x.size_bytes());
-  std::vector<u64> status(slice::chunks_of(x.count) + 1);
+  std::vector<u64> status(blocks * 3);
   gpu::Report report;
   arguments.params = slice::params_for(grid, 1);
   arguments.x = in.get();
@@ -125,14 +125,14 @@ inline std::vector<u8> added_by_kernel(std::size_t count, const Array* x, const 
     arguments.sources.of[next++] = held.back()->source();
   }
   const std::size_t capacity = frame::sum_capacity(dtype, count);
-  const u64 blocks = blocks_of(count);
+  const u64 blocks = std::max<u64>(1, blocks_of(count));
   const Memory kept(blocks * 8 * device::kept_bytes);
   Memory in((x != nullptr ? x->size_bytes() : 0) + 16), out(capacity);
   if (x != nullptr) std::memcpy(in.get(), x->data(), x->size_bytes());
   const u32 scratch_bytes = device::SumScratch<Integer>::bytes(arguments.plan.operands);
   Memory scratch(scratch_places * scratch_bytes);
   u32 taken[scratch_places] = {};
-  std::vector<u64> status(slice::chunks_of(count) + 1);
+  std::vector<u64> status(blocks * 3);
   gpu::Report report;
   arguments.x = in.get();
   arguments.pool = {scratch.get(), taken, scratch_places, scratch_bytes};
