@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 #include <laconic/laconic.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iomanip>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -44,12 +46,45 @@ struct Array {
   float* data;
 };
 
+/// What Laconic says of why calls went as they did: rank 0's log, unless the user wants it elsewhere. To be made before
+/// Laconic looks at its environment.
+class Log {
+ public:
+  explicit Log(int rank) {
+    if (rank != 0 || std::getenv("LACONIC_LOG") != nullptr) return;  // NOLINT(concurrency-mt-unsafe): one thread
+    path_ = std::filesystem::temp_directory_path() / ("laconic-bench-" + std::to_string(::getpid()) + ".log");
+    ::setenv("LACONIC_LOG", ("debug,file:" + path_.string()).c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  }
+  ~Log() {
+    std::error_code error;
+    if (!path_.empty()) std::filesystem::remove(path_, error);
+  }
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+
+  /// What has been said since the last time, as JSON.
+  [[nodiscard]] std::string news() {
+    std::ostringstream list;
+    std::ifstream in(path_);
+    in.seekg(seen_);
+    for (std::string line; std::getline(in, line); seen_ = in.tellg()) {
+      list << (list.tellp() > 0 ? ", " : "") << std::quoted(line);
+    }
+    return "[" + list.str() + "]";
+  }
+
+ private:
+  std::filesystem::path path_;
+  std::streamoff seen_ = 0;
+};
+
 struct World {
   const char* library;  ///< that Laconic is beside
   int rank, ranks, repetitions;
   cudaStream_t stream;
   std::function<double(double)> largest, total;  ///< of all ranks'; they leave it together
   std::function<laconic_stats()> last;           ///< of Laconic's last call
+  Log& log;
 
   [[nodiscard]] int root() const { return ranks - 1; }  ///< not rank 0, which looks at what it got
 };
@@ -147,23 +182,47 @@ inline double ratio_of(const World& w, const laconic_stats& last) {
   return original == 0 ? 1 : original / wire;
 }
 
+/// By LACONIC_BENCH_MODES ("auto,compressed"), each of which is measured; else by LACONIC_MODE.
+inline std::vector<std::pair<std::string, laconic_mode>> modes() {
+  const auto variable = [](const char* name, const char* otherwise) {
+    const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread
+    return std::string(value == nullptr || *value == '\0' ? otherwise : value);
+  };
+  std::vector<std::pair<std::string, laconic_mode>> wanted;
+  std::istringstream names(variable("LACONIC_BENCH_MODES", ""));
+  for (std::string name; std::getline(names, name, ',');) {
+    if (name != "auto" && name != "compressed" && name != "plain") give_up("LACONIC_BENCH_MODES has " + name);
+    wanted.emplace_back(name, name == "auto"    ? LACONIC_MODE_AUTOMATIC
+                              : name == "plain" ? LACONIC_MODE_PLAIN
+                                                : LACONIC_MODE_COMPRESSED);
+  }
+  if (wanted.empty()) wanted.emplace_back(variable("LACONIC_MODE", "auto"), LACONIC_MODE_DEFAULT);
+  return wanted;
+}
+
 inline void measure(const World& w, const Case& c, const std::string& field, const char* bound, const Arrays& a) {
-  laconic_options options = LACONIC_OPTIONS_INIT;
-  options.bound = bound;
   const double plain = median(w, c.plain);
-  must(cudaMemsetAsync(a.y, 0xFF, a.count * sizeof(float), w.stream));  // NaN: what is not written is a violation
-  const double ours = median(w, [&] { must(c.ours(&options)); });
-  const laconic_stats last = w.last();
-  const double ratio = ratio_of(w, last);
-  if (w.rank != 0) return;
-  std::printf(
-      "{\"collective\": \"%s\", \"field\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"bound\": \"%s\", \"%s_ms\": %.4f, "
-      "\"laconic_ms\": %.4f, \"faster\": %.4g, \"ratio\": %.3f, \"faster_over_ratio\": %.4g, \"plainly\": %s, "
-      "\"violations\": %zu}\n",
-      c.collective, field.c_str(), w.ranks, a.count * sizeof(float), bound, w.library, plain * 1e3, ours * 1e3,
-      plain / ours, ratio, plain / ours / ratio, last.plain_calls != 0 ? "true" : "false",
-      violations(c, a.y, last.result_bound));
-  std::fflush(stdout);
+  for (const auto& [name, mode] : modes()) {
+    laconic_options options = LACONIC_OPTIONS_INIT;
+    options.bound = bound;
+    options.mode = mode;
+    must(cudaMemsetAsync(a.y, 0xFF, a.count * sizeof(float), w.stream));  // NaN: what is not written is a violation
+    const double ours = median(w, [&] { must(c.ours(&options)); });
+    const laconic_stats last = w.last();
+    const double ratio = ratio_of(w, last);
+    if (w.rank != 0) continue;
+    std::printf(
+        "{\"collective\": \"%s\", \"field\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"bound\": \"%s\", \"mode\": "
+        "\"%s\", "
+        "\"%s_ms\": %.4f, \"laconic_ms\": %.4f, \"faster\": %.4g, \"ratio\": %.3f, \"faster_over_ratio\": %.4g, "
+        "\"plainly\": %s, \"codec_ms\": %.4f, \"wire_ms\": %.4f, \"compute_ms\": %.4f, \"other_ms\": %.4f, "
+        "\"violations\": %zu, \"log\": %s}\n",
+        c.collective, field.c_str(), w.ranks, a.count * sizeof(float), bound, name.c_str(), w.library, plain * 1e3,
+        ours * 1e3, plain / ours, ratio, plain / ours / ratio, last.plain_calls != 0 ? "true" : "false",
+        last.codec_seconds * 1e3, last.wire_seconds * 1e3, last.compute_seconds * 1e3, last.other_seconds * 1e3,
+        violations(c, a.y, last.result_bound), w.log.news().c_str());
+    std::fflush(stdout);
+  }
 }
 
 using Cases = std::function<std::vector<Case>(const Arrays&, const Values&)>;

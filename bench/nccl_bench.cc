@@ -3,7 +3,9 @@
 // exist.
 //   nccl_bench ID_FILE BOUND REPETITIONS field.f32 MIB,... [field.f32 MIB,...]...      0.0625: 64 KiB
 // Rank 0 prints one line of JSON a field, size and collective: medians of the slowest rank's times, how many times
-// fewer bytes, and how many elements of its result are off by more than the bound (and half a unit in the last place).
+// fewer bytes, how many elements of its result are off by more than the bound (and half a unit in the last place), what
+// rank 0 spent its last call on, and its log: why calls went as they did. LACONIC_BENCH_MODES=auto,compressed measures
+// both, a line each.
 #include <laconic/laconic_nccl.h>
 #include <unistd.h>
 
@@ -97,6 +99,7 @@ int main(int argc, char** argv) {
   must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   {
     const bench::Array word(1);
+    bench::Log log(rank);
     const auto last = [&] {
       laconic_stats found{};
       found.struct_size = sizeof found;
@@ -106,7 +109,8 @@ int main(int argc, char** argv) {
     const auto over = [&](ncclRedOp_t op) {
       return [&, op](double mine) { return over_ranks(op, mine, word.data, comm, stream); };
     };
-    const World w{"nccl", rank, ranks, std::max(std::atoi(argv[3]), 1), stream, over(ncclMax), over(ncclSum), last};
+    const World w{"nccl",        rank, ranks, std::max(std::atoi(argv[3]), 1), stream, over(ncclMax),
+                  over(ncclSum), last, log};
     bench::measure_all(w, argv[2], {argv + 4, argv + argc},
                        [&](const Arrays& a, const Values& values) { return cases(w, comm, a, values); });
   }

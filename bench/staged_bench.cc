@@ -135,6 +135,7 @@ void run(int rank, int ranks, int repetitions, const char* bound, const std::vec
   must(cudaSetDevice(rank % std::max(devices, 1)));
   cudaStream_t stream = nullptr;
   must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  bench::Log log(rank);
   laconic_comm* comm = nullptr;
   must(laconic_comm_from_mpi(MPI_COMM_WORLD, &comm));
   must(laconic_comm_use_device(comm, stream));
@@ -144,7 +145,7 @@ void run(int rank, int ranks, int repetitions, const char* bound, const std::vec
     must(laconic_comm_last(comm, &found));
     return found;
   };
-  const World w{"mpi", rank, ranks, repetitions, stream, over_ranks(MPI_MAX), over_ranks(MPI_SUM), last};
+  const World w{"mpi", rank, ranks, repetitions, stream, over_ranks(MPI_MAX), over_ranks(MPI_SUM), last, log};
   Staging stage(stream);
   bench::measure_all(w, bound, words,
                      [&](const Arrays& a, const Values& values) { return cases(w, stage, comm, a, values); });

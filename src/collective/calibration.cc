@@ -23,6 +23,7 @@
 #include "collective/pool.h"
 #include "core/config.h"
 #include "core/half.h"
+#include "core/log.h"
 
 namespace laconic {
 namespace {
@@ -225,6 +226,30 @@ Place place_of(Transport& t) {
   return {std::string(mine.name) + ", " + std::to_string(std::ranges::count_if(hosts, same)) + " ranks", next.name};
 }
 
+std::string in_words(const Link& l) {
+  std::ostringstream text;
+  text.imbue(std::locale::classic());
+  text << l.latency * 1e3 << " ms, " << l.bytes_per_second / 1e9 << " GB/s";
+  return text.str();
+}
+
+std::string in_words(const CodecSpeed& c) {
+  std::ostringstream text;
+  text.imbue(std::locale::classic());
+  for (const CodecSpeed::Seconds* s : {&c.smooth, &c.rough}) {
+    text << (s == &c.smooth ? "" : "; ") << s->bits << " bits: encode " << s->encode * 1e9 << " ns an element, add "
+         << s->add * 1e9 << ", decode " << s->decode * 1e9;
+  }
+  return text.str();
+}
+
+/// For whoever wonders what choices follow from.
+template <typename T>
+T logged(const std::string& what, const char* origin, const T& costs) {
+  if (log_enabled(LogLevel::debug)) log(LogLevel::debug, what + " (" + origin + "): " + in_words(costs));
+  return costs;
+}
+
 /// `measure` is called by all ranks or by none.
 template <typename T, typename Measure>
 T agree_on_worst(const std::string& what, Transport& transport, const std::string& folder, Measure&& measure) {
@@ -240,7 +265,8 @@ T agree_on_worst(const std::string& what, Transport& transport, const std::strin
     return worst;
   };
   const auto found = allgather_value(transport, mine);
-  if (std::ranges::all_of(found, [](const Found& f) { return f.valid != 0; })) return worst_of(found);
+  if (std::ranges::all_of(found, [](const Found& f) { return f.valid != 0; }))
+    return logged(what, "kept from before", worst_of(found));
   mine = {};
   std::exception_ptr failure;
   try {
@@ -257,7 +283,7 @@ T agree_on_worst(const std::string& what, Transport& transport, const std::strin
   if (without != measured.end())
     throw Error(Code::transport, "rank " + std::to_string(without - measured.begin()) + " could not measure its speed");
   cache.write(what, mine.costs);
-  return worst_of(measured);
+  return logged(what, "measured", worst_of(measured));
 }
 
 }  // namespace

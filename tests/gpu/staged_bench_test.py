@@ -14,8 +14,9 @@ COLLECTIVES = ["allreduce", "reduce_scatter", "allgather", "broadcast"]
 
 
 class StagedBench(unittest.TestCase):
-    def run_ranks(self, ranks, *arguments, mode="auto"):
-        command = [*LAUNCH, "-n", str(ranks), "env", f"LACONIC_MODE={mode}", BENCH, *arguments]
+    def run_ranks(self, ranks, *arguments, mode="auto", modes=""):
+        environment = [f"LACONIC_MODE={mode}", f"LACONIC_BENCH_MODES={modes}", "LACONIC_CACHE=off"]
+        command = [*LAUNCH, "-n", str(ranks), "env", *environment, BENCH, *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     def test_every_field_size_and_collective(self):
@@ -33,6 +34,16 @@ class StagedBench(unittest.TestCase):
                 self.assertGreater(row["mpi_ms"], 0)
                 self.assertGreater(row["laconic_ms"], 0)
                 self.assertAlmostEqual(row["faster_over_ratio"], row["faster"] / row["ratio"], delta=0.01 * row["faster"])
+
+    def test_modes_are_compared_and_choices_explained(self):
+        done = self.run_ranks(2, "1e-3rel", "1", FIELDS[0], "0.25", modes="auto,compressed")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        self.assertEqual([(row["collective"], row["mode"]) for row in rows], [(c, m) for c in COLLECTIVES for m in ("auto", "compressed")])
+        said = rows[0]["log"]
+        for what in ("link |", "codec grid32 |", "allreduce of 262144 bytes"):
+            self.assertTrue(any(line.startswith("laconic debug: " + what) for line in said), said)
+        self.assertEqual((rows[1]["plainly"], rows[1]["log"]), (False, []))
 
     def test_a_field_that_is_not_there_is_named(self):
         done = self.run_ranks(2, "1e-3rel", "1", "data/nothing.f32", "1")
