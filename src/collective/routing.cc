@@ -36,6 +36,8 @@ constexpr std::uint64_t most_alike = 1024;
 // Where compression could not pay even if nothing travelled, by the model and this much more, nobody needs to ask
 // twice.
 constexpr double hopeless = 2;
+// But a model that has seen no call may be wrong by much more: so many calls later the plain way has been measured.
+constexpr double calls_by_the_model = 4;
 
 constexpr std::uint64_t interval_growth = 4;
 constexpr double longest_interval = 4096;
@@ -140,7 +142,8 @@ void History::note_compressed(double seconds, Measured* schedule) {
 
 void History::let_pass(const Estimates& e) {
   const double plain_time = e.plain_measured > 0 ? e.plain_measured : e.plain_model;
-  const double enough = std::clamp(e.agreement / (share_of_asking * plain_time), 4.0, longest_interval);
+  const double longest = e.plain_measured > 0 ? longest_interval : calls_by_the_model;
+  const double enough = std::clamp(e.agreement / (share_of_asking * plain_time), calls_by_the_model, longest);
   const auto most = static_cast<std::uint64_t>(enough);
   const bool sure = e.compressed_at_best > hopeless * plain_time;
   // Only calls after the second in a row: where data of two kinds take turns each goes its way.
