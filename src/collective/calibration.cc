@@ -12,7 +12,6 @@
 #include <functional>
 #include <limits>
 #include <locale>
-#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -30,11 +29,16 @@ namespace {
 
 constexpr int probe_tag = 0;  // nothing else is under way
 
-// A shaped link lets the first bytes through at once. Beyond those, what takes this long is told from noise; longer
-// probes would only cost more, on slow links much more.
+// A shaped link lets the first bytes through at once. Beyond those, what takes this long, and is not latency, is told
+// from noise; longer probes would only cost more, on slow links much more.
 constexpr std::size_t first_probe_bytes = std::size_t{128} << 10;
-constexpr std::size_t most_probe_bytes = std::size_t{2} << 20;
+constexpr std::size_t most_message_bytes = std::size_t{2} << 20;
 constexpr double long_enough = 5e-3;
+// Over NCCL a message may take milliseconds however short it is, and what bytes add to that for one of them is lost in
+// noise: there several go at once, as in a pipeline.
+constexpr int most_messages_of_devices = 8;
+// Where even that is too noisy: a link is believed to be so much faster than what all of a probe's time comes to.
+constexpr double least_of_a_probe = 1.0 / 8;
 
 double seconds_of(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -42,48 +46,61 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Every rank sends to the next one while it receives from the one before.
-double shift_seconds(Transport& t, std::span<std::uint8_t> out, std::span<std::uint8_t> in) {
+/// A rank's messages, each of most_message_bytes.
+struct ProbeRooms {
+  std::vector<MessagePtr> out, in;
+  [[nodiscard]] std::size_t bytes() const { return out.size() * most_message_bytes; }
+};
+
+/// Every rank sends so many bytes to the next one while it receives from the one before.
+double shift_seconds(Transport& t, const ProbeRooms& rooms, std::size_t bytes) {
   const int n = t.size();
+  const std::size_t messages = (bytes + most_message_bytes - 1) / most_message_bytes;
+  const std::size_t each = bytes / messages;
   return seconds_of([&] {
-    Request receive = t.irecv(in, (t.rank() + n - 1) % n, probe_tag);
-    Request send = t.isend(out, (t.rank() + 1) % n, probe_tag);
-    receive.wait();
-    send.wait();
+    std::vector<Request> requests;
+    for (std::size_t i = 0; i < messages; ++i)
+      requests.push_back(t.irecv(rooms.in[i]->room().first(each), (t.rank() + n - 1) % n, probe_tag));
+    for (std::size_t i = 0; i < messages; ++i)
+      requests.push_back(t.isend(rooms.out[i]->room().first(each), (t.rank() + 1) % n, probe_tag));
+    for (Request& r : requests) r.wait();
   });
 }
 
 /// Of the rank that took longest: what all ranks can decide by.
 double slowest(Transport& t, double seconds) { return std::ranges::max(allgather_value(t, seconds)); }
 
-Link measure_link(Transport& t, std::span<std::uint8_t> out, std::span<std::uint8_t> in) {
-  constexpr int few = 8;
-  std::ranges::fill(out, std::uint8_t{1});
+Link measure_link(Transport& t, const ProbeRooms& rooms) {
+  constexpr std::size_t few = 8;
+  for (const MessagePtr& m : rooms.out) std::ranges::fill(m->room(), std::uint8_t{1});
   std::array<double, 15> shorts{};
-  for (double& s : shorts) s = shift_seconds(t, out.first(few), in.first(few));
+  for (double& s : shorts) s = shift_seconds(t, rooms, few);
   // Ranks that wait nap, and wake up late for the next message: that says more about the waiting than about the link.
   std::ranges::sort(shorts);
   const double latency = shorts[shorts.size() / 4];
   std::size_t bytes = first_probe_bytes;
-  const auto shift = [&] { return shift_seconds(t, out.first(bytes), in.first(bytes)); };
+  const auto shift = [&] { return shift_seconds(t, rooms, bytes); };
   double mine = shift();  // connections, buffers, pages
   bool brief = true;
-  while (brief && bytes < most_probe_bytes) {
+  while (brief && bytes < rooms.bytes()) {
     bytes *= 2;
     mine = shift();
-    brief = slowest(t, mine) < long_enough;
+    brief = slowest(t, mine - latency) < long_enough;
   }
   for (int i = brief ? 2 : 1; i > 0; --i) mine = std::min(mine, shift());
-  return {latency, static_cast<double>(bytes) / std::max(mine - latency, 1e-9)};
+  return {latency, static_cast<double>(bytes) / std::max({mine - latency, least_of_a_probe * mine, 1e-9})};
 }
 
 Link measure_link(Transport& t, Memory& memory) {
   BufferPool pool(memory, false);
-  MessagePtr out, in;
+  ProbeRooms rooms;
+  const int messages = std::ranges::max(allgather_value(t, memory.on_host() ? 1 : most_messages_of_devices));
   std::exception_ptr failure;
   try {
-    out = pool.take(most_probe_bytes);
-    in = pool.take(most_probe_bytes);
+    for (int i = 0; i < messages; ++i) {
+      rooms.out.push_back(pool.take(most_message_bytes));
+      rooms.in.push_back(pool.take(most_message_bytes));
+    }
   } catch (...) {
     failure = std::current_exception();
   }
@@ -94,7 +111,7 @@ Link measure_link(Transport& t, Memory& memory) {
     throw Error(Code::internal,
                 "rank " + std::to_string(one - poor.begin()) + " has no memory to measure the link with");
   try {
-    return measure_link(t, out->room(), in->room());
+    return measure_link(t, rooms);
   } catch (...) {
     pool.abandon();
     throw;
@@ -180,8 +197,10 @@ CodecSpeed::Seconds measure_codec(const Probe& probe, double noise, Memory& memo
   const Room sum = memory.message_room(std::max(capacity, bytes));
   std::size_t size = 0;
   const auto each = [&](const std::function<void()>& work) {
+    // A device's clocks rise as it works, and kernels of other ranks come between.
+    const int tries = memory.on_host() ? 3 : 10;
     double best = std::numeric_limits<double>::infinity();
-    for (int i = 0; i < 3; ++i) best = std::min(best, seconds_of(work));
+    for (int i = 0; i < tries; ++i) best = std::min(best, seconds_of(work));
     return std::max(best, 1e-9) / static_cast<double>(count);
   };
   CodecSpeed::Seconds s;
@@ -211,8 +230,8 @@ CodecSpeed worse(const CodecSpeed& a, const CodecSpeed& b) {
 
 /// Where this rank is, for measurements that are interchangeable only there.
 struct Place {
-  std::string from;  ///< this host, and how many of the ranks are on it
-  std::string to;    ///< the next rank's host
+  std::string host;   ///< this one, and how many of the ranks are on it
+  std::string nodes;  ///< the same of nodes, which may be several of one host's name, and where the next rank is
 };
 
 Place place_of(Transport& t) {
@@ -222,8 +241,15 @@ Place place_of(Transport& t) {
   ::gethostname(mine.name, sizeof mine.name - 1);
   const auto hosts = allgather_value(t, mine);
   const auto same = [&](const Host& h) { return std::strcmp(h.name, mine.name) == 0; };
-  const Host& next = hosts[static_cast<std::size_t>((t.rank() + 1) % t.size())];
-  return {std::string(mine.name) + ", " + std::to_string(std::ranges::count_if(hosts, same)) + " ranks", next.name};
+  const auto& nodes = t.nodes();
+  const auto me = static_cast<std::size_t>(t.rank());
+  const std::size_t next = (me + 1) % nodes.size();
+  const auto on = [&](std::ptrdiff_t ranks) {
+    return std::string(mine.name) + ", " + std::to_string(ranks) + " ranks";
+  };
+  return {on(std::ranges::count_if(hosts, same)), on(std::ranges::count(nodes, nodes[me])) + " of " +
+                                                      std::to_string(t.size()) + " > " +
+                                                      (nodes[next] == nodes[me] ? "itself" : hosts[next].name)};
 }
 
 std::string in_words(const Link& l) {
@@ -289,18 +315,15 @@ T agree_on_worst(const std::string& what, Transport& transport, const std::strin
 }  // namespace
 
 Link calibrate_link(Transport& transport, Memory& memory, const std::string& folder) {
-  const Place place = place_of(transport);
-  std::ostringstream what;
-  what.imbue(std::locale::classic());
-  what << "link | " << transport.description() << " | " << place.from << " of " << transport.size() << " > " << place.to
-       << (memory.on_host() ? "" : " | GPU");
-  return agree_on_worst<Link>(what.str(), transport, folder, [&] { return measure_link(transport, memory); });
+  const std::string what =
+      "link | " + transport.description() + " | " + place_of(transport).nodes + (memory.on_host() ? "" : " | GPU");
+  return agree_on_worst<Link>(what, transport, folder, [&] { return measure_link(transport, memory); });
 }
 
 CodecSpeed calibrate_codec(CodecKind kind, Transport& transport, Memory& memory, const std::string& folder) {
   std::ostringstream what;
   what.imbue(std::locale::classic());
-  what << "codec " << name_of(kind) << " | " << place_of(transport).from << " | " << name_of(config().simd)
+  what << "codec " << name_of(kind) << " | " << place_of(transport).host << " | " << name_of(config().simd)
        << (memory.on_host() ? "" : " | GPU");
   const Probe probe = probe_of(kind);
   return agree_on_worst<CodecSpeed>(what.str(), transport, folder, [&] {

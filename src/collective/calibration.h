@@ -13,7 +13,7 @@
 
 namespace laconic {
 
-/// Kept for each class of pairs of hosts. Takes some hundredths of a second at 1 Gb/s.
+/// Kept for each class of pairs of nodes and description of the transport. Takes some hundredths of a second at 1 Gb/s.
 Link calibrate_link(Transport& transport, Memory& memory, const std::string& folder);
 
 /// Kept for each host and number of ranks there. Takes some milliseconds, so that each kind can wait until it is met.

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <new>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -216,6 +218,64 @@ TEST(ScarceMemory, ALinkIsMeasuredByAllOrNone) {
           EXPECT_NO_THROW(measure());
         },
         5);
+}
+
+/// Says that it is a GPU's.
+class AsGpu final : public Ordinary {
+ public:
+  [[nodiscard]] bool on_host() const override { return false; }
+};
+
+/// Messages go one after the other over a link of this kind.
+class OverLink final : public Transport {
+ public:
+  OverLink(Transport& over, const Link& link) : over_(over), link_(link) {}
+  [[nodiscard]] int rank() const override { return over_.rank(); }
+  [[nodiscard]] int size() const override { return over_.size(); }
+  Request isend(std::span<const std::uint8_t> data, int to, int tag) override { return over_.isend(data, to, tag); }
+  Request irecv(std::span<std::uint8_t> buffer, int from, int tag) override {
+    const std::chrono::duration<double> wire(static_cast<double>(buffer.size()) / link_.bytes_per_second);
+    free_ = std::max(free_, Clock::now()) + std::chrono::duration_cast<Clock::duration>(wire);
+    const std::chrono::duration<double> latency(link_.latency);
+    return Request(std::make_unique<Late>(over_.irecv(buffer, from, tag),
+                                          free_ + std::chrono::duration_cast<Clock::duration>(latency)));
+  }
+  void allgather_small(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) override {
+    over_.allgather_small(mine, all);
+  }
+  void poll() override { over_.poll(); }
+  std::unique_ptr<Transport> duplicate() override { return over_.duplicate(); }
+  [[nodiscard]] const std::vector<int>& nodes() const override { return over_.nodes(); }
+  [[nodiscard]] std::string description() const override { return over_.description(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Late final : Request::State {
+    Late(Request r, Clock::time_point when) : request(std::move(r)), at(when) {}
+    bool test() override { return Clock::now() >= at && request.test(); }
+    void wait() override {
+      request.wait();
+      std::this_thread::sleep_until(at);
+    }
+    Request request;
+    Clock::time_point at;
+  };
+  Transport& over_;
+  Link link_;
+  Clock::time_point free_;
+};
+
+// As over NCCL between GPUs: what 2 MiB take on the wire is little beside the time until anything is there.
+TEST(Calibration, LatencyDoesNotHideHowFastALinkIs) {
+  constexpr Link link{6e-3, 1.25e9};
+  run_ranks(2, [&](Transport& t) {
+    AsGpu memory;
+    OverLink slow(t, link);
+    const Link found = calibrate_link(slow, memory, "off");
+    EXPECT_GE(found.latency, link.latency);
+    EXPECT_LE(found.bytes_per_second, 4 * link.bytes_per_second);
+    EXPECT_GE(found.bytes_per_second, link.bytes_per_second / 4);
+  });
 }
 
 /// Notes which rooms for messages have been freed.

@@ -105,12 +105,18 @@ std::vector<int> nodes_of(const std::vector<std::uint64_t>& hosts) {
   return nodes;
 }
 
+/// With what a user says of the network that it is to take: other links are other names.
 std::string library_name() {
   int v = 0;
   pncclGetVersion(&v);
   const int major = v < 10000 ? v / 1000 : v / 10000;
   const int minor = v < 10000 ? v / 100 % 10 : v / 100 % 100;
-  return "NCCL " + std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(v % 100);
+  std::string name = "NCCL " + std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(v % 100);
+  for (const char* variable : {"NCCL_NET", "NCCL_SOCKET_IFNAME", "NCCL_IB_DISABLE", "NCCL_IB_HCA"}) {
+    const char* const value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): as above
+    if (value != nullptr && *value != '\0') name += std::string(", ") + variable + "=" + value;
+  }
+  return name;
 }
 
 class RoundsTransport final : public Transport {
