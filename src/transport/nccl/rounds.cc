@@ -16,6 +16,10 @@ namespace {
 // millisecond.
 constexpr int spins = 500;
 
+// The program's stream would spin for as long as NCCL's call takes; naps may last 100 us, which is little only beside
+// several milliseconds.
+constexpr int spins_alone = 3 * spins;
+
 Header& header_in(const Pinned& room, std::size_t nth = 0) {
   return reinterpret_cast<Header*>(room.get())[nth];  // rooms are aligned for anything
 }
@@ -107,9 +111,11 @@ void Rounds::run_alone(cudaStream_t stream, const std::string& what, const std::
     Operation operation(*data_, stream);
     const auto test = [&] {
       stop_->check();
-      return data_->ready() && operation.done();
+      if (data_->ready() && operation.done()) return true;
+      std::this_thread::yield();
+      return false;
     };
-    wait_until(test, rank_, what, timeout_);
+    wait_until(test, rank_, what, timeout_, spins_alone);
   });
 }
 
