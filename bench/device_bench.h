@@ -89,17 +89,20 @@ struct World {
   [[nodiscard]] int root() const { return ranks - 1; }  ///< not rank 0, which looks at what it got
 };
 
-/// Seconds of the slowest rank, the median of the repetitions; one does not count.
-inline double median(const World& w, const std::function<void()>& call) {
-  std::vector<double> times;
-  for (int i = 0; i <= w.repetitions; ++i) {
+/// Seconds of the slowest rank, the median of the repetitions. Calls do not count before they have taken `warm_up`
+/// seconds together: one at least, sixteen at most.
+inline double median(const World& w, double warm_up, const std::function<void()>& call) {
+  const auto seconds = [&] {
     w.largest(0);
     const auto start = std::chrono::steady_clock::now();
     call();
     must(cudaStreamSynchronize(w.stream));
-    const double seconds = w.largest(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    if (i > 0) times.push_back(seconds);
-  }
+    return w.largest(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  };
+  double warm = seconds();
+  for (int i = 1; i < 16 && warm < warm_up; ++i) warm += seconds();
+  std::vector<double> times;
+  for (int i = 0; i < w.repetitions; ++i) times.push_back(seconds());
   std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
   return times[times.size() / 2];
 }
@@ -201,13 +204,14 @@ inline std::vector<std::pair<std::string, laconic_mode>> modes() {
 }
 
 inline void measure(const World& w, const Case& c, const std::string& field, const char* bound, const Arrays& a) {
-  const double plain = median(w, c.plain);
+  constexpr double until_learned = 0.3;  // by an automatic choice
+  const double plain = median(w, 0, c.plain);
   for (const auto& [name, mode] : modes()) {
     laconic_options options = LACONIC_OPTIONS_INIT;
     options.bound = bound;
     options.mode = mode;
     must(cudaMemsetAsync(a.y, 0xFF, a.count * sizeof(float), w.stream));  // NaN: what is not written is a violation
-    const double ours = median(w, [&] { must(c.ours(&options)); });
+    const double ours = median(w, until_learned, [&] { must(c.ours(&options)); });
     const laconic_stats last = w.last();
     const double ratio = ratio_of(w, last);
     if (w.rank != 0) continue;
