@@ -75,7 +75,8 @@ struct Layout {
   std::uint32_t* taken = nullptr;
   std::size_t zeros = 0;
   std::array<std::uint64_t*, most_operands> offsets{};
-  std::uint8_t* kept = nullptr;
+  KeptTile* kept = nullptr;
+  std::uint32_t* placed = nullptr;
   std::uint8_t* scratch = nullptr;
   std::size_t bytes = 0;
 };
@@ -85,6 +86,11 @@ std::uint64_t working_blocks(std::uint64_t chunks) {
   constexpr std::uint64_t most = 512;
   return std::min(tiles_of(chunks, tile_warps), most);
 }
+
+/// How many tiles later one is placed: more than are under way at once. As many again have been placed when theirs are
+/// needed.
+constexpr std::uint64_t most_delay = 512;
+std::uint64_t kept_places(std::uint64_t chunks) { return std::min(tiles_of(chunks, tile_warps), 2 * most_delay); }
 
 /// Warps that can have scratch memory at once; more have to wait for it.
 constexpr std::size_t most_scratch_places = 512;
@@ -98,11 +104,12 @@ Layout lay_out(std::size_t count, bool writes, int frames, std::size_t scratch_b
   const std::uint64_t chunks = slice::chunks_of(count);
   if (writes) l.states = c.cut<std::uint64_t>(tiles_of(chunks, tile_warps));
   for (int j = 0; j < frames; ++j) l.located_states[j] = c.cut<std::uint64_t>(tiles_of(chunks, located_by_tile));
+  if (writes) l.placed = c.cut<std::uint32_t>(kept_places(chunks));
   l.crc = c.cut<std::uint32_t>(1);
   if (scratch_bytes > 0) l.taken = c.cut<std::uint32_t>(scratch_places(count));
   l.zeros = c.used();
   for (int j = 0; j < frames; ++j) l.offsets[j] = c.cut<std::uint64_t>(chunks + 1);
-  if (writes) l.kept = c.cut<std::uint8_t>(working_blocks(chunks) * tile_warps * kept_bytes);
+  if (writes) l.kept = c.cut<KeptTile>(kept_places(chunks));
   if (scratch_bytes > 0) l.scratch = c.cut<std::uint8_t>(scratch_places(count) * scratch_bytes);
   l.bytes = c.used();
   return l;
@@ -152,16 +159,36 @@ void finish_frame(const FrameOut& out, Stream stream) {
   launch_checksum(out.data, out.capacity, reinterpret_cast<std::uint32_t*>(out.data + frame::at_crc), stream);
 }
 
-Sink frame_sink(const FrameOut& out, std::size_t count, const Params& p, Report* report) {
+void require_room(const FrameOut& out, std::size_t count) {
   require_aligned(out.data, 16, "out");
   if (out.capacity < frame::header_bytes + slice::table_bytes(count))
     throw Error(Code::too_small, "out: " + std::to_string(out.capacity) + " bytes cannot hold the frame");
-  return {out.data, out.capacity, count, nullptr, nullptr, nullptr, 0, p, report};
+}
+
+Sink frame_sink(const FrameOut& out, std::size_t count, const Params& p, const Layout& l, Report* report) {
+  const std::uint64_t tiles = tiles_of(slice::chunks_of(count), tile_warps);
+  Sink sink;
+  sink.out = out.data;
+  sink.capacity = out.capacity;
+  sink.count = count;
+  sink.states = l.states;
+  sink.kept = l.kept;
+  sink.placed = l.placed;
+  sink.places = static_cast<std::uint32_t>(kept_places(slice::chunks_of(count)));
+  sink.delay = static_cast<std::uint32_t>(std::min(tiles, most_delay));
+  sink.params = p;
+  sink.report = report;
+  return sink;
+}
+
+/// The last tiles are placed by blocks that make none.
+std::uint64_t writing_blocks(const Sink& sink) {
+  return tiles_of(slice::chunks_of(sink.count), tile_warps) + sink.delay;
 }
 
 void launch_encode(ConstArray x, Params& p, Sink& sink, Stream stream) {
   const KernelSet& k = kernels_for(p);
-  launch<3>(k.encode, working_blocks(slice::chunks_of(x.count)), k.shared_bytes, {&p, &x.data, &sink}, stream);
+  launch<3>(k.encode, writing_blocks(sink), k.shared_bytes, {&p, &x.data, &sink}, stream);
 }
 
 void launch_decode(Params& p, Source& source, MutArray y, Report* report, Stream stream) {
@@ -176,6 +203,7 @@ void launch_sum(SumPlan& plan, ConstArray x, std::span<const FrameIn> in, std::s
                 Workspace workspace, Report* report, Stream stream) {
   const KernelSet& k = kernels_for(plan.result);
   const std::size_t scratch_bytes = k.scratch_bytes(plan.operands);
+  require_room(out, count);
   const Layout l = begin(count, true, plan.operands, scratch_bytes, workspace, report, stream);
   const std::size_t first = plan.local ? 1 : 0;
   Sources sources;
@@ -183,10 +211,8 @@ void launch_sum(SumPlan& plan, ConstArray x, std::span<const FrameIn> in, std::s
     sources.of[first + j] = locate(in[j], count, l.offsets[first + j], l.located_states[first + j], report, stream);
   ScratchPool pool{l.scratch, l.taken, static_cast<std::uint32_t>(scratch_places(count)),
                    static_cast<std::uint32_t>(scratch_bytes)};
-  Sink sink = frame_sink(out, count, plan.result, report);
-  sink.states = l.states;
-  sink.kept = l.kept;
-  launch<5>(k.sum, working_blocks(slice::chunks_of(count)), k.shared_bytes,
+  Sink sink = frame_sink(out, count, plan.result, l, report);
+  launch<5>(k.sum, writing_blocks(sink), k.shared_bytes,
             {&plan, &x.data, &sources, &pool, &sink}, stream);
   finish_frame(out, stream);
 }
@@ -225,10 +251,9 @@ void encode(ConstArray x, const Grid& grid, const FrameOut& out, Workspace works
   require_array(x.data, x.count, x.dtype, grid, "x");
   Params p = slice::params_for(grid, 1);
   kernels_for(p);  // refuses a dtype before anything is enqueued
-  Sink sink = frame_sink(out, x.count, p, report);
+  require_room(out, x.count);
   const Layout l = begin(x.count, true, 0, 0, workspace, report, stream);
-  sink.states = l.states;
-  sink.kept = l.kept;
+  Sink sink = frame_sink(out, x.count, p, l, report);
   launch_encode(x, p, sink, stream);
   finish_frame(out, stream);
 }
@@ -244,7 +269,13 @@ void encode(ConstArray x, const Grid& grid, const SlotsOut& out, Report* report,
   if (x.count == 0) return;
   require_aligned(out.data, 16, "out");
   require_aligned(out.sizes, 2, "sizes");
-  Sink sink{out.data, ~std::uint64_t{0}, x.count, nullptr, nullptr, out.sizes, out.slot_bytes, p, report};
+  Sink sink;
+  sink.out = out.data;
+  sink.count = x.count;
+  sink.sizes = out.sizes;
+  sink.slot_bytes = out.slot_bytes;
+  sink.params = p;
+  sink.report = report;
   launch_encode(x, p, sink, stream);
 }
 

@@ -25,18 +25,15 @@ __device__ __forceinline__ std::uint8_t* regions() {
 }
 
 template <class R, class Op>
-__device__ __forceinline__ void write_chunks(const Op& op, const Sink& sink) {
-  __shared__ TurnsShared shared;
-  TileWriter<Op> writer(Tile(), op, sink, shared, regions(), region_bytes<R>,
-                        sink.kept + std::size_t{blockIdx.x} * tile_warps * kept_bytes);
-  while (writer.step(Tile())) {
-  }
+__device__ __forceinline__ void write_tile(const Op& op, const Sink& sink) {
+  __shared__ TileShared shared;
+  TileWriter<Op>(op, sink, blockIdx.x, shared, regions(), region_bytes<R>).run(Tile());
 }
 
 template <class T, class R>
 __global__ void __launch_bounds__(tile_threads, resident_blocks<R>)
     encode_kernel(const __grid_constant__ Params p, const typename T::Bits* x, const __grid_constant__ Sink sink) {
-  write_chunks<R>(EncodeOp<T, R>{p, x, sink.count}, sink);
+  write_tile<R>(EncodeOp<T, R>{p, x, sink.count}, sink);
 }
 
 template <class T, class R>
@@ -51,7 +48,7 @@ template <class T, class R>
 __global__ void __launch_bounds__(tile_threads, resident_blocks<R>)
     sum_kernel(const __grid_constant__ SumPlan plan, const typename T::Bits* x, const __grid_constant__ Sources sources,
                const __grid_constant__ ScratchPool pool, const __grid_constant__ Sink sink) {
-  write_chunks<R>(SumOp<T, R>{plan, x, sources.of, pool, sink.count}, sink);
+  write_tile<R>(SumOp<T, R>{plan, x, sources.of, pool, sink.count}, sink);
 }
 
 template <class T, class R>

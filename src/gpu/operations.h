@@ -139,9 +139,8 @@ LACONIC_GPU_FN void decode_tiles(const Tile& tile, const Params& p, const Source
                                  typename T::Bits* y, TurnsShared& shared, std::uint8_t* regions, Report* report) {
   const std::uint64_t chunks = slice::chunks_of(count);
   const auto draw = [&](const Warp& w, int turn) {
-    const PerLane<std::uint32_t> number = draw_tile(w, &report->begun);
     w.each([&](int l) {
-      if (l == 0) shared.number[turn] = number[l];
+      if (l == 0) shared.number[turn] = add_shared(&report->begun, 1U);
     });
   };
   tile.each_warp([&](const Warp& w, int k) {
@@ -236,7 +235,7 @@ LACONIC_GPU_FN void run_locate(const Tile& tile, std::uint64_t number, const Loc
     for (const std::uint32_t n : shared.bytes) total += n;
     announce(w, number, total, at.states);
     const std::uint64_t begin =
-        frame::header_bytes + slice::table_bytes(at.count) + bytes_before(w, number, total, at.states);
+        frame::header_bytes + slice::table_bytes(at.count) + bytes_up_to(w, number, at.states) - total;
     w.each([&](int l) {
       if (l != 0) return;
       shared.begin = begin;

@@ -62,9 +62,10 @@ LACONIC_GPU_FN void max_shared(std::uint64_t* p, std::uint64_t v) {
   atomicMax(reinterpret_cast<unsigned long long*>(p), v);
 }
 /// Counts up after everything that was written before; who counted earlier has been seen to write. Returns how many.
-LACONIC_GPU_FN std::uint64_t arrive(std::uint64_t* p) {
+template <class U>
+LACONIC_GPU_FN U arrive(U* p) {
   __threadfence();
-  const std::uint64_t before = add_shared(p, 1);
+  const U before = add_shared(p, U{1});
   __threadfence();
   return before;
 }
@@ -108,7 +109,10 @@ inline U add_shared(U* p, U v) {
   return before;
 }
 inline void max_shared(std::uint64_t* p, std::uint64_t v) { *p = v > *p ? v : *p; }
-inline std::uint64_t arrive(std::uint64_t* p) { return add_shared(p, std::uint64_t{1}); }
+template <class U>
+inline U arrive(U* p) {
+  return add_shared(p, U{1});
+}
 
 #endif
 
@@ -127,13 +131,11 @@ LACONIC_GPU_FN void announce(const Warp& w, std::uint64_t number, std::uint64_t 
   });
 }
 
-/// The bytes of all before this one, which has been announced with `bytes`; then its own state says so. `states`: one
-/// for each, zero at first. One warp; whoever comes before has begun earlier, and announces without waiting for others.
-LACONIC_GPU_FN std::uint64_t bytes_before(const Warp& w, std::uint64_t number, std::uint64_t bytes,
-                                          std::uint64_t* states) {
-  std::uint64_t before = 0;
-  auto last = static_cast<std::int64_t>(number) - 1;
-  while (last >= 0) {
+/// The bytes of this one, when it has been announced, and all before it; then its state says so. `states`: one for each,
+/// zero at first. One warp; all before it have begun earlier, and announce without waiting for others.
+LACONIC_GPU_FN std::uint64_t bytes_up_to(const Warp& w, std::uint64_t number, std::uint64_t* states) {
+  std::uint64_t sum = 0;
+  for (auto last = static_cast<std::int64_t>(number); last >= 0; last -= warp_lanes) {
     PerLane<std::uint64_t> state;
     w.each([&](int l) {
       state[l] = State::all;
@@ -142,37 +144,35 @@ LACONIC_GPU_FN std::uint64_t bytes_before(const Warp& w, std::uint64_t number, s
     });
     const std::uint32_t complete = w.ballot([&](int l) { return (state[l] & State::all) != 0; });
     const int stop = complete != 0 ? trailing_zeros(complete) : warp_lanes - 1;
-    before += w.sum<std::uint64_t>([&](int l) { return l <= stop ? state[l] & State::bytes_mask : 0; });
+    sum += w.sum<std::uint64_t>([&](int l) { return l <= stop ? state[l] & State::bytes_mask : 0; });
     if (complete != 0) break;
-    last -= warp_lanes;
   }
   w.each([&](int l) {
-    if (l == 0) store_shared_state(&states[number], State::all | (before + bytes));
+    if (l == 0) store_shared_state(&states[number], State::all | sum);
   });
-  return before;
+  acquire_fence();
+  return sum;
+}
+
+/// Waits until so many have arrived at a count that other warps advance.
+LACONIC_GPU_FN void wait_for(const std::uint32_t* count, std::uint32_t least) {
+  while (*reinterpret_cast<const volatile std::uint32_t*>(count) < least) let_others_run();
+  acquire_fence();
 }
 
 /// What the warps of a tile tell each other, in shared memory.
 struct TileShared {
   std::uint32_t bytes[tile_warps];
-  std::uint64_t begin;  ///< of its first chunk
+  std::uint64_t begin;    ///< of its first chunk
+  std::uint64_t end;      ///< of the last chunk of a tile that it looks after
+  std::uint32_t arrived;  ///< warps
+  std::uint32_t found;    ///< whether `end` has been
 };
 
-/// The same, of thread blocks that work on tile after tile. All draw their tiles from one counter: one that has been
-/// drawn is worked on, so those behind it may wait for it. There are two places for everything, used in turn, since
-/// some warps may still read one while others have come to the next tile.
+/// The same of thread blocks that work on tile after tile, which all draw from one counter. There are two places, used in
+/// turn, since some warps may still read one while others have come to the next tile.
 struct TurnsShared {
-  std::uint32_t number[2];             ///< of tiles
-  std::uint32_t bytes[2][tile_warps];  ///< of a tile's chunks
+  std::uint32_t number[2];  ///< of tiles
 };
-
-/// Draws a tile; lane 0 gets its number.
-LACONIC_GPU_FN PerLane<std::uint32_t> draw_tile(const Warp& w, std::uint32_t* counter) {
-  PerLane<std::uint32_t> number;
-  w.each([&](int l) {
-    if (l == 0) number[l] = add_shared(counter, 1U);
-  });
-  return number;
-}
 
 }  // namespace laconic::gpu::LACONIC_GPU_SIDE

@@ -1,8 +1,8 @@
-// Thread blocks that write chunks one behind the other into a frame, or each into a slot of its own; a chunk a warp,
-// tile after tile. Where one belongs in a frame is known when all before it have been made, so its bytes wait in memory
-// of the warp's own until the next one is made: then nobody waits but behind a chunk that takes much longer than
-// others. Warps begin a tile together because a multiprocessor keeps few instructions near: by themselves, they waited
-// for those half of the time (sums, H200). Source: look-back as in tile.h; the rest ours.
+// Thread blocks that write chunks one behind the other into a frame, or each into a slot of its own; a chunk a warp.
+// Where a chunk belongs in a frame is known when all before it have been made. A tile does not wait for that: it keeps
+// its chunks in memory of the device, mostly its cache, says how long they are, and places those of a tile of long ago.
+// So nobody waits, and the warps of a block run the same instructions at about the same time, of which a multiprocessor
+// keeps few near. Source: look-back as in tile.h; the rest ours.
 #pragma once
 
 #include "codec/codec.h"
@@ -15,8 +15,14 @@
 
 namespace laconic::gpu::LACONIC_GPU_SIDE {
 
-/// Memory where a warp keeps a chunk that has been made; longer ones wait for their place.
+/// The longest chunk that is kept; longer ones wait for their place.
 inline constexpr std::uint32_t kept_bytes = 4096;
+
+/// A tile's chunks until they are placed.
+struct alignas(16) KeptTile {
+  Made made[tile_warps];
+  std::uint8_t bytes[tile_warps][kept_bytes];
+};
 
 /// Where chunks go.
 struct Sink {
@@ -24,8 +30,11 @@ struct Sink {
   std::uint64_t capacity = 0;       ///< bytes at `out`
   std::uint64_t count = 0;          ///< elements
   std::uint64_t* states = nullptr;  ///< of tiles, zero at first; frames only
-  std::uint8_t* kept = nullptr;     ///< kept_bytes for each warp, 16-byte aligned; frames only
-  std::uint16_t* sizes = nullptr;   ///< of slots, in units of 4 bytes; null for a frame
+  KeptTile* kept = nullptr;         ///< places for so many tiles, used in turn; frames only
+  std::uint32_t* placed = nullptr;  ///< of each of these, chunks placed from it so far; zero at first
+  std::uint32_t places = 0;
+  std::uint32_t delay = 0;         ///< tile t places what tile t - delay has kept; at most `places`
+  std::uint16_t* sizes = nullptr;  ///< of slots, in units of 4 bytes; null for a frame
   std::uint32_t slot_bytes = 0;
   Params params;  ///< of the frame
   Report* report = nullptr;
@@ -65,90 +74,105 @@ LACONIC_GPU_FN int elements_in(std::uint64_t count, std::uint64_t chunk) {
   return left < chunk_values ? static_cast<int>(left) : chunk_values;
 }
 
-/// Copies a chunk; `to` and `from` 4-byte aligned.
-LACONIC_GPU_FN void copy_chunk(const Warp& w, const std::uint8_t* from, std::uint32_t bytes, std::uint8_t* to) {
+/// Tiles of an array, and those that have to follow for the last of them to be placed.
+LACONIC_GPU_FN std::uint64_t tiles_in(const Sink& sink) {
+  return (slice::chunks_of(sink.count) + tile_warps - 1) / tile_warps;
+}
+
+/// A word that another thread block has written.
+LACONIC_GPU_FN std::uint32_t load_word_from_afar(const std::uint8_t* p) {
+#if defined(__CUDA_ARCH__)
+  return __ldcg(reinterpret_cast<const std::uint32_t*>(p));
+#else
+  return load32(p);
+#endif
+}
+template <class Word>
+LACONIC_GPU_FN std::uint32_t load_from_afar(const Word* p) {
+  static_assert(sizeof(Word) == 4);
+  return load_word_from_afar(reinterpret_cast<const std::uint8_t*>(p));
+}
+
+/// Copies a chunk that `load` reads from 4-byte aligned memory.
+template <class Load>
+LACONIC_GPU_FN void copy_chunk(const Warp& w, const std::uint8_t* from, std::uint32_t bytes, std::uint8_t* to,
+                               Load load) {
+  constexpr std::uint32_t ahead = 4;  // loads under way at once
   w.each([&](int l) {
     LACONIC_GPU_KEEP_LOOP
-    for (std::uint32_t i = 4 * static_cast<std::uint32_t>(l); i < bytes; i += 16 * warp_lanes) {
-      std::uint32_t word[4];
+    for (std::uint32_t i = 4 * static_cast<std::uint32_t>(l); i < bytes; i += 4 * ahead * warp_lanes) {
+      std::uint32_t word[ahead];
       LACONIC_GPU_UNROLL
-      for (std::uint32_t k = 0; k < 4; ++k) {
-        if (i + 4 * warp_lanes * k < bytes) word[k] = load32(from + i + 4 * warp_lanes * k);
+      for (std::uint32_t a = 0; a < ahead; ++a) {
+        const std::uint32_t at = i + 4 * warp_lanes * a;
+        if (at < bytes) word[a] = load(from + at);
       }
       LACONIC_GPU_UNROLL
-      for (std::uint32_t k = 0; k < 4; ++k) {
-        if (i + 4 * warp_lanes * k < bytes) store32(to + i + 4 * warp_lanes * k, word[k]);
+      for (std::uint32_t a = 0; a < ahead; ++a) {
+        const std::uint32_t at = i + 4 * warp_lanes * a;
+        if (at < bytes) store32(to + at, word[a]);
       }
     }
   });
 }
 
-/// A thread block at work. `op.make(warp, chunk, count, region, fault)` gives what has become of a chunk, 0 bytes where
-/// there was a fault; `op.place(warp, chunk, count, region, made, out)` puts a chunk that is not there as bytes to out,
-/// with the region as its memory; `op.expect(warp, first, end)` hears which chunks come soon.
+/// A tile at work. `op.make(warp, chunk, count, region, fault)` gives what has become of a chunk, 0 bytes where there
+/// was a fault; `op.place(warp, chunk, count, region, made, out)` puts a chunk that is not there as bytes to out, with
+/// the region as its memory; `op.expect(warp, first, end)` hears which chunks come soon.
 template <class Op>
 class TileWriter {
  public:
-  /// regions, kept: of all warps, in shared memory (region_bytes each) and in the device's (kept_bytes each; frames
-  /// only).
-  LACONIC_GPU_FN TileWriter(const Tile& tile, const Op& op, const Sink& sink, TurnsShared& shared,
-                            std::uint8_t* regions, std::uint32_t region_bytes, std::uint8_t* kept)
+  /// regions: of all warps, in shared memory, region_bytes each.
+  LACONIC_GPU_FN TileWriter(const Op& op, const Sink& sink, std::uint64_t number, TileShared& shared,
+                            std::uint8_t* regions, std::uint32_t region_bytes)
       : op_(op),
         sink_(sink),
+        number_(number),
         shared_(shared),
         regions_(regions),
         region_bytes_(region_bytes),
-        kept_(kept),
-        chunks_(slice::chunks_of(sink.count)) {
-    tile.each_warp([&](const Warp& w, int k) {
-      if (k == 0) note(w, 0, draw_tile(w, &sink.report->begun));
-    });
-    number_ = shared.number[0];
-    if (chunks_ != 0 || number_ != 0) return;
-    tile.each_warp([&](const Warp& w, int k) {
-      if (k == 0) end_frame(w, payload_at());
-    });
-  }
+        chunks_(slice::chunks_of(sink.count)) {}
 
-  /// Makes the chunks of a tile, and places those of the one before. False: there is nothing left to do.
-  LACONIC_GPU_FN bool step(const Tile& tile) {
-    const bool more = chunk_of(number_, 0) < chunks_;
+  LACONIC_GPU_FN void run(const Tile& tile) {
+    if (chunks_ == 0) {
+      tile.each_warp_freely([&](const Warp& w, int k) {
+        if (number_ == 0 && k == 0 && sink_.sizes == nullptr) end_frame(w, payload_at());
+      });
+      return;
+    }
     tile.each_warp([&](const Warp& w, int k) {
-      PerLane<std::uint32_t> next;
-      if (more && k == 0) next = draw_tile(w, &sink_.report->begun);
+      w.each([&](int l) {
+        if (k == 0 && l == 0) shared_.arrived = shared_.found = 0;
+      });
+    });
+    tile.each_warp_freely([&](const Warp& w, int k) {
       made_[k] = {};
       if (chunk_of(number_, k) < chunks_) made_[k] = make(w, k);
-      if (more && k == 0) expect(w, note(w, turn_ ^ 1, next));
-      if (waiting_[k].bytes != 0) place(w, k, waiting_number_, waiting_[k], turn_ ^ 1, kept_of(k));
+      if (sink_.sizes != nullptr) return place_in_slot(w, k);
       finish(w, k);
-      w.each([&](int l) {
-        if (l == 0) shared_.bytes[turn_][k] = made_[k].bytes;
-      });
     });
-    if (!more) return false;
-    if (sink_.states != nullptr) {
-      tile.each_warp_freely([&](const Warp& w, int k) {
-        if (k == 0) announce(w, number_, bytes_of_tile(w, turn_), sink_.states);
-        if (made_[k].bytes != 0 && waiting_[k].bytes == 0) place(w, k, number_, made_[k], turn_, region_of(k));
-      });
-    }
-    turn_ ^= 1;
-    waiting_number_ = number_;
-    number_ = shared_.number[turn_];
-    return true;
+    if (sink_.sizes != nullptr) return;
+    tile.each_warp_freely([&](const Warp& w, int k) {
+      if (is_direct(made_[k])) place_made(w, k);
+    });
   }
 
  private:
+  /// Tiles that are under way at once on an H100 or H200; what is fetched ahead for others is too soon or too late.
+  static constexpr std::uint64_t under_way = 396;
+
   [[nodiscard]] LACONIC_GPU_FN std::uint64_t payload_at() const {
     return frame::header_bytes + slice::table_bytes(sink_.count);
   }
   [[nodiscard]] LACONIC_GPU_FN std::uint8_t* region_of(int k) const { return regions_ + k * region_bytes_; }
-  [[nodiscard]] LACONIC_GPU_FN std::uint8_t* kept_of(int k) const { return kept_ + k * kept_bytes; }
   [[nodiscard]] LACONIC_GPU_FN static std::uint64_t chunk_of(std::uint64_t number, int k) {
     return number * tile_warps + static_cast<std::uint64_t>(k);
   }
-  LACONIC_GPU_FN std::uint32_t bytes_of_tile(const Warp& w, int turn) const {
-    return w.sum<std::uint32_t>([&](int l) { return l < tile_warps ? shared_.bytes[turn][l] : 0U; });
+  [[nodiscard]] LACONIC_GPU_FN KeptTile& kept_of(std::uint64_t number) const {
+    return sink_.kept[number % sink_.places];
+  }
+  LACONIC_GPU_FN std::uint32_t bytes_of_tile(const Warp& w) const {
+    return w.sum<std::uint32_t>([&](int l) { return l < tile_warps ? shared_.bytes[l] : 0U; });
   }
 
   LACONIC_GPU_FN Made make(const Warp& w, int k) {
@@ -161,70 +185,129 @@ class TileWriter {
     return made;
   }
 
-  /// Tells the other warps which tile has been drawn.
-  LACONIC_GPU_FN std::uint64_t note(const Warp& w, int turn, const PerLane<std::uint32_t>& number) {
-    w.each([&](int l) {
-      if (l == 0) shared_.number[turn] = number[l];
-    });
-    return w.from(number, 0);
-  }
-
-  LACONIC_GPU_FN void expect(const Warp& w, std::uint64_t number) const {
-    const std::uint64_t first = chunk_of(number, 0);
-    if (first < chunks_) op_.expect(w, first, chunks_ - first < tile_warps ? chunks_ : first + tile_warps);
-  }
-
-  /// A chunk that has just been made goes to its slot, or where it waits for its place; some cannot wait.
-  LACONIC_GPU_FN void finish(const Warp& w, int k) {
+  LACONIC_GPU_FN void place_in_slot(const Warp& w, int k) {
     const Made made = made_[k];
-    waiting_[k] = {};
-    if (made.bytes == 0) return;
-    if (sink_.sizes != nullptr) return place_in_slot(w, k, made);
-    if (made.as == Made::As::again || (made.as == Made::As::bytes && made.bytes > kept_bytes)) return;
-    if (made.as == Made::As::bytes) keep(w, k, made.bytes);
-    waiting_[k] = made;
-  }
-
-  LACONIC_GPU_FN void keep(const Warp& w, int k, std::uint32_t bytes) {
-    auto* to = reinterpret_cast<Unit<std::uint32_t>*>(kept_of(k));
-    const auto* from = reinterpret_cast<const Unit<std::uint32_t>*>(region_of(k));
-    w.each([&](int l) {
-      LACONIC_GPU_KEEP_LOOP
-      for (std::uint32_t i = static_cast<std::uint32_t>(l); 16 * i < bytes; i += warp_lanes) to[i] = from[i];
-    });
-  }
-
-  /// `from`: where a chunk lies that is there as bytes.
-  LACONIC_GPU_FN void put(const Warp& w, int k, std::uint64_t chunk, const Made& made, const std::uint8_t* from,
-                          std::uint8_t* out) {
-    if (made.as == Made::As::bytes) return copy_chunk(w, from, made.bytes, out);
-    op_.place(w, chunk, elements_in(sink_.count, chunk), region_of(k), made, out);
-  }
-
-  LACONIC_GPU_FN void place_in_slot(const Warp& w, int k, const Made& made) {
     const std::uint64_t chunk = chunk_of(number_, k);
+    if (chunk >= chunks_) return;
     const bool fits = made.bytes <= sink_.slot_bytes;
     w.each([&](int l) {
       if (l != 0) return;
       if (!fits) or_shared(&sink_.report->faults, static_cast<std::uint32_t>(Fault::too_small));
       sink_.sizes[chunk] = static_cast<std::uint16_t>(fits ? made.bytes / 4 : 0);
     });
-    if (fits) put(w, k, chunk, made, region_of(k), sink_.out + chunk * sink_.slot_bytes);
+    if (made.bytes != 0 && fits) put(w, k, chunk, made, region_of(k), sink_.out + chunk * sink_.slot_bytes);
   }
 
-  /// Puts a chunk of a tile that has been announced, whose sizes are those of `turn`, into the frame.
-  LACONIC_GPU_FN void place(const Warp& w, int k, std::uint64_t number, const Made& made, int turn,
-                            const std::uint8_t* from) {
+  /// Whether a chunk is put where it belongs by the tile that made it.
+  [[nodiscard]] LACONIC_GPU_FN static bool is_direct(const Made& made) {
+    return made.bytes != 0 &&
+           (made.as == Made::As::again || (made.as == Made::As::bytes && made.bytes > kept_bytes));
+  }
+
+  /// Puts a chunk that has just been made where it waits.
+  LACONIC_GPU_FN void keep(const Warp& w, int k) {
+    const Made made = made_[k];
+    KeptTile& to = kept_of(number_);
+    w.each([&](int l) {
+      if (l != 0) return;
+      wait_for(&sink_.placed[number_ % sink_.places],
+               static_cast<std::uint32_t>(number_ / sink_.places) * tile_warps);  // what was there is placed
+      to.made[k] = made;
+    });
+    if (made.as != Made::As::bytes || is_direct(made)) return;
+    auto* units = reinterpret_cast<Unit<std::uint32_t>*>(to.bytes[k]);
+    const auto* from = reinterpret_cast<const Unit<std::uint32_t>*>(region_of(k));
+    w.each([&](int l) {
+      LACONIC_GPU_KEEP_LOOP
+      for (std::uint32_t i = static_cast<std::uint32_t>(l); 16 * i < made.bytes; i += warp_lanes) units[i] = from[i];
+    });
+  }
+
+  /// Says how long the warp's chunk is, behind everything that it has written; returns how many were earlier.
+  LACONIC_GPU_FN std::uint32_t arrive_in_tile(const Warp& w, int k) {
+    PerLane<std::uint32_t> order;
+    w.each([&](int l) {
+      if (l != 0) return;
+      shared_.bytes[k] = made_[k].bytes;
+      order[l] = arrive(&shared_.arrived);
+    });
+    return w.from(order, 0);
+  }
+
+  LACONIC_GPU_FN void expect(const Warp& w) const {
+    const std::uint64_t first = chunk_of(number_ + under_way, 0);
+    if (first < chunks_) op_.expect(w, first, chunks_ - first < tile_warps ? chunks_ : first + tile_warps);
+  }
+
+  /// Keeps the warp's chunk, and places one of the tile whose turn it is.
+  LACONIC_GPU_FN void finish(const Warp& w, int k) {
+    const bool makes = number_ < tiles_in(sink_);
+    if (makes) keep(w, k);
+    const std::uint32_t order = arrive_in_tile(w, k);
+    if (makes && order + 1 == tile_warps) announce(w, number_, bytes_of_tile(w), sink_.states);
+    if (order == 0) expect(w);
+    if (number_ < sink_.delay) return;
+    const std::uint64_t old = number_ - sink_.delay;
+    if (order == 0) find(w, old);
+    w.each([&](int l) {
+      if (l == 0) wait_for(&shared_.found, 1);
+    });
+    place_kept(w, k, old);
+  }
+
+  /// Tells the other warps where a tile ends.
+  LACONIC_GPU_FN void find(const Warp& w, std::uint64_t number) {
+    const std::uint64_t end = payload_at() + bytes_up_to(w, number, sink_.states);
+    w.each([&](int l) {
+      if (l != 0) return;
+      shared_.end = end;
+      arrive(&shared_.found);
+    });
+  }
+
+  LACONIC_GPU_FN void place_kept(const Warp& w, int k, std::uint64_t number) {
+    const KeptTile& kept = kept_of(number);
+    PerLane<std::uint32_t> bytes;
+    w.each([&](int l) {
+      if (l < tile_warps) bytes[l] = load_from_afar(&kept.made[l].bytes);
+    });
+    const Made made{static_cast<Made::As>(load_from_afar(&kept.made[k].as)), w.from(bytes, k)};
     const std::uint64_t chunk = chunk_of(number, k);
-    std::uint64_t at = payload_at() + bytes_before(w, number, bytes_of_tile(w, turn), sink_.states);
-    at += w.sum<std::uint32_t>([&](int l) { return l < k ? shared_.bytes[turn][l] : 0U; });
-    const std::uint64_t end = at + made.bytes;
-    if (chunk + 1 == chunks_) end_frame(w, end);
-    if (end > sink_.capacity) return;
+    if (chunk + 1 == chunks_) end_frame(w, shared_.end);
+    if (made.bytes != 0 && !is_direct(made)) {
+      const std::uint32_t behind = w.sum<std::uint32_t>([&](int l) { return l >= k ? bytes[l] : 0U; });
+      put_in_frame(w, k, chunk, made, kept.bytes[k], shared_.end - behind);
+    }
+    w.each([&](int l) {
+      if (l == 0) arrive(&sink_.placed[number % sink_.places]);
+    });
+  }
+
+  /// The warp's own chunk, which lies in the region or nowhere yet.
+  LACONIC_GPU_FN void place_made(const Warp& w, int k) {
+    const std::uint64_t end = payload_at() + bytes_up_to(w, number_, sink_.states);
+    const std::uint32_t behind =
+        w.sum<std::uint32_t>([&](int l) { return l >= k && l < tile_warps ? shared_.bytes[l] : 0U; });
+    put_in_frame(w, k, chunk_of(number_, k), made_[k], region_of(k), end - behind);
+  }
+
+  LACONIC_GPU_FN void put_in_frame(const Warp& w, int k, std::uint64_t chunk, const Made& made,
+                                   const std::uint8_t* from, std::uint64_t at) {
+    if (at + made.bytes > sink_.capacity) return;
     w.each([&](int l) {
       if (l == 0) store16(sink_.out + frame::header_bytes + 2 * chunk, static_cast<std::uint16_t>(made.bytes / 4));
     });
     put(w, k, chunk, made, from, sink_.out + at);
+  }
+
+  /// `from`: where a chunk lies that is there as bytes, in this block's region or kept by another.
+  LACONIC_GPU_FN void put(const Warp& w, int k, std::uint64_t chunk, const Made& made, const std::uint8_t* from,
+                          std::uint8_t* out) {
+    if (made.as == Made::As::bytes) {
+      if (from == region_of(k)) return copy_chunk(w, from, made.bytes, out, load32);
+      return copy_chunk(w, from, made.bytes, out, load_word_from_afar);
+    }
+    op_.place(w, chunk, elements_in(sink_.count, chunk), region_of(k), made, out);
   }
 
   /// The last chunk ends at `end`.
@@ -243,16 +326,12 @@ class TileWriter {
 
   const Op& op_;
   const Sink& sink_;
-  TurnsShared& shared_;
+  std::uint64_t number_;
+  TileShared& shared_;
   std::uint8_t* regions_;
   std::uint32_t region_bytes_;
-  std::uint8_t* kept_;
   std::uint64_t chunks_;
-  std::uint64_t number_ = 0;          ///< of the tile that is made
-  std::uint64_t waiting_number_ = 0;  ///< of the one before
-  int turn_ = 0;                      ///< which of the two places are its
   PerWarp<Made> made_;
-  PerWarp<Made> waiting_;  ///< what waits for its place; no bytes: nothing does
 };
 
 }  // namespace laconic::gpu::LACONIC_GPU_SIDE

@@ -54,21 +54,20 @@ std::uint64_t tiles_of(std::uint64_t n, std::uint64_t each) {
   return std::max<std::uint64_t>(1, (n + each - 1) / each);
 }
 
-/// Runs an operation that writes chunks by several thread blocks in turn.
+/// Runs an operation that writes chunks over all tiles, and those that place the last ones.
 template <class R, class Op>
-void write_chunks(const Op& op, const Sink& sink) {
-  const std::size_t blocks = 1 + sink.count / chunk_values % 3;
-  const Memory regions(blocks * tile_warps * region_bytes<R>);
-  const Memory kept(blocks * tile_warps * kept_bytes);
-  std::vector<TurnsShared> shared(blocks);
-  std::vector<TileWriter<Op>> writers;
-  for (std::size_t b = 0; b < blocks; ++b)
-    writers.emplace_back(Tile(), op, sink, shared[b], regions.data() + b * tile_warps * region_bytes<R>,
-                         region_bytes<R>, kept.data() + b * tile_warps * kept_bytes);
-  for (bool more = true; more;) {
-    more = false;
-    for (auto& writer : writers) more = writer.step(Tile()) || more;
-  }
+void write_tiles(const Op& op, Sink sink) {
+  const Memory regions(std::size_t{tile_warps} * region_bytes<R>);
+  const std::uint64_t tiles = tiles_in(sink);
+  sink.delay = sink.sizes != nullptr ? 0 : static_cast<std::uint32_t>(std::min<std::uint64_t>(tiles, 2));
+  sink.places = sink.delay + 1;
+  const Memory kept(sink.places * sizeof(KeptTile));
+  std::vector<std::uint32_t> placed(sink.places);
+  sink.kept = reinterpret_cast<KeptTile*>(kept.data());
+  sink.placed = placed.data();
+  TileShared shared{};
+  for (std::uint64_t t = 0; t < std::max<std::uint64_t>(tiles, 1) + sink.delay; ++t)
+    TileWriter<Op>(op, sink, t, shared, regions.data(), region_bytes<R>).run(Tile());
 }
 
 void add_checksum(std::uint8_t* frame, std::size_t bytes) {
@@ -87,7 +86,13 @@ Emulated into_frame(const slice::Params& p, std::size_t count, std::size_t capac
   Memory out(capacity);
   std::vector<std::uint64_t> states(tiles_of(slice::chunks_of(count), tile_warps));
   gpu::Report report;
-  Sink sink{out.data(), capacity, count, states.data(), nullptr, nullptr, 0, p, &report};
+  Sink sink;
+  sink.out = out.data();
+  sink.capacity = capacity;
+  sink.count = count;
+  sink.states = states.data();
+  sink.params = p;
+  sink.report = &report;
   with_instance(p, [&](auto instance) { f(instance, sink); });
   result.faults = report.faults;
   if (report.faults != 0) return result;
@@ -132,7 +137,7 @@ Emulated emulated_encode(const Array& x, const Grid& g) {
   return into_frame(p, x.count, frame::capacity(x.dtype, x.count), [&](auto instance, const Sink& sink) {
     using T = typename decltype(instance)::Type;
     using R = typename decltype(instance)::Integer;
-    write_chunks<R>(EncodeOp<T, R>{p, reinterpret_cast<const typename T::Bits*>(from.data()), x.count}, sink);
+    write_tiles<R>(EncodeOp<T, R>{p, reinterpret_cast<const typename T::Bits*>(from.data()), x.count}, sink);
   });
 }
 
@@ -145,12 +150,17 @@ EmulatedSlots emulated_encode_slots(const Array& x, const Grid& g) {
   result.sizes.resize(chunks + 1);
   const Memory out(chunks * result.slot_bytes);
   gpu::Report report;
-  const Sink sink{out.data(),          out.size(),        x.count, nullptr, nullptr,
-                  result.sizes.data(), result.slot_bytes, p,       &report};
+  Sink sink;
+  sink.out = out.data();
+  sink.count = x.count;
+  sink.sizes = result.sizes.data();
+  sink.slot_bytes = result.slot_bytes;
+  sink.params = p;
+  sink.report = &report;
   with_instance(p, [&](auto instance) {
     using T = typename decltype(instance)::Type;
     using R = typename decltype(instance)::Integer;
-    write_chunks<R>(EncodeOp<T, R>{p, reinterpret_cast<const typename T::Bits*>(from.data()), x.count}, sink);
+    write_tiles<R>(EncodeOp<T, R>{p, reinterpret_cast<const typename T::Bits*>(from.data()), x.count}, sink);
   });
   result.faults = report.faults;
   result.slots.assign(out.data(), out.data() + out.size());
@@ -196,7 +206,7 @@ Emulated emulated_sum(const Array& like, const Array* x, const std::vector<Emula
         const auto bytes = static_cast<std::uint32_t>(SumScratch<R>::bytes(plan.operands));
         const Memory memory(2 * std::size_t{bytes});
         std::uint32_t taken[2] = {};
-        write_chunks<R>(SumOp<T, R>{plan, reinterpret_cast<const typename T::Bits*>(from.data()), sources,
+        write_tiles<R>(SumOp<T, R>{plan, reinterpret_cast<const typename T::Bits*>(from.data()), sources,
                                     ScratchPool{memory.data(), taken, 2, bytes}, like.count},
                         sink);
       });

@@ -33,7 +33,7 @@ TEST(LookBack, AddsThoseThatHaveOnlyTheirOwnBytes) {
         states[t] = t < complete ? State::own | 7 : t == complete ? State::all | expected : State::own | bytes;
       }
       announce(Warp(), tile, 12, states.data());
-      EXPECT_EQ(bytes_before(Warp(), tile, 12, states.data()), expected) << tile << " after " << complete;
+      EXPECT_EQ(bytes_up_to(Warp(), tile, states.data()), expected + 12) << tile << " after " << complete;
       EXPECT_EQ(states[tile], State::all | (expected + 12));
     }
 }

@@ -47,8 +47,50 @@ struct Arguments {
 };
 inline Arguments arguments;
 
+inline u64 tiles_of(u64 count) { return (slice::chunks_of(count) + device::tile_warps - 1) / device::tile_warps; }
 /// Fewer than in the launcher's, so that they take several tiles.
-inline u64 blocks_of(u64 count) { return (slice::chunks_of(count) + 23) / 24; }
+inline u64 decoding_blocks(u64 count) { return (tiles_of(count) + 2) / 3; }
+
+/// A frame that is written, and what that takes. Tiles are placed two later.
+class Written {
+ public:
+  Written(std::size_t count, std::size_t capacity, const slice::Params& params)
+      : tiles_(tiles_of(count)),
+        delay_(static_cast<u32>(std::min<u64>(tiles_, 2))),
+        out_(capacity),
+        kept_((delay_ + 1) * sizeof(device::KeptTile)),
+        placed_(delay_ + 1),
+        states_(tiles_ + 1) {
+    sink_.out = out_.get();
+    sink_.capacity = capacity;
+    sink_.count = count;
+    sink_.states = states_.data();
+    sink_.kept = reinterpret_cast<device::KeptTile*>(kept_.get());
+    sink_.placed = placed_.data();
+    sink_.places = delay_ + 1;
+    sink_.delay = delay_;
+    sink_.params = params;
+    sink_.report = &report_;
+  }
+  device::Sink sink() { return sink_; }
+  u64 blocks() const { return std::max<u64>(1, tiles_) + delay_; }
+  std::vector<u8> frame() const {
+    if (report_.faults != 0) {
+      std::printf("faults %u\n", report_.faults);
+      return {};
+    }
+    return {out_.get(), out_.get() + report_.bytes};
+  }
+
+ private:
+  u64 tiles_;
+  u32 delay_;
+  Memory out_, kept_;
+  std::vector<u32> placed_;
+  std::vector<u64> states_;
+  gpu::Report report_;
+  device::Sink sink_;
+};
 
 /// A frame in the device's memory, and where its chunks begin.
 class Held {
@@ -70,29 +112,17 @@ class Held {
   std::vector<u64> places_;
 };
 
-inline std::vector<u8> written(const Memory& out, const gpu::Report& report) {
-  if (report.faults != 0) {
-    std::printf("faults %u\n", report.faults);
-    return {};
-  }
-  return {out.get(), out.get() + report.bytes};
-}
-
 inline std::vector<u8> encoded_by_kernel(const Array& x, const Grid& grid) {
-  const std::size_t capacity = frame::capacity(x.dtype, x.count);
-  const u64 blocks = std::max<u64>(1, blocks_of(x.count));
-  const Memory kept(blocks * 8 * device::kept_bytes);
-  Memory out(capacity), in(x.size_bytes() + 16);
+  Memory in(x.size_bytes() + 16);
   std::memcpy(in.get(), x.data(), x.size_bytes());
-  std::vector<u64> status(blocks * 3);
-  gpu::Report report;
   arguments.params = slice::params_for(grid, 1);
+  Written out(x.count, frame::capacity(x.dtype, x.count), arguments.params);
   arguments.x = in.get();
-  arguments.sink = {out.get(), capacity, x.count, status.data(), kept.get(), nullptr, 0, arguments.params, &report};
-  launch(blocks, shared_bytes, [](Lane& lane) {
+  arguments.sink = out.sink();
+  launch(out.blocks(), shared_bytes, [](Lane& lane) {
     encode_kernel(lane, nullptr, at_argument(arguments.params), at_argument(arguments.x), at_argument(arguments.sink));
   });
-  return written(out, report);
+  return out.frame();
 }
 
 /// Faults.
@@ -105,7 +135,7 @@ inline u32 decode_by_kernel(const std::vector<u8>& frame, const Grid& grid, u32 
   arguments.count = y.count;
   arguments.y = out.get();
   arguments.report = &report;
-  launch(blocks_of(y.count), shared_bytes, [](Lane& lane) {
+  launch(decoding_blocks(y.count), shared_bytes, [](Lane& lane) {
     decode_kernel(lane, nullptr, at_argument(arguments.params), at_argument(arguments.source),
                   at_argument(arguments.count), at_argument(arguments.y), at_argument(arguments.report));
   });
@@ -124,24 +154,20 @@ inline std::vector<u8> added_by_kernel(std::size_t count, const Array* x, const 
     held.push_back(std::make_unique<Held>(*frame, count));
     arguments.sources.of[next++] = held.back()->source();
   }
-  const std::size_t capacity = frame::sum_capacity(dtype, count);
-  const u64 blocks = std::max<u64>(1, blocks_of(count));
-  const Memory kept(blocks * 8 * device::kept_bytes);
-  Memory in((x != nullptr ? x->size_bytes() : 0) + 16), out(capacity);
+  Written out(count, frame::sum_capacity(dtype, count), arguments.plan.result);
+  Memory in((x != nullptr ? x->size_bytes() : 0) + 16);
   if (x != nullptr) std::memcpy(in.get(), x->data(), x->size_bytes());
   const u32 scratch_bytes = device::SumScratch<Integer>::bytes(arguments.plan.operands);
   Memory scratch(scratch_places * scratch_bytes);
   u32 taken[scratch_places] = {};
-  std::vector<u64> status(blocks * 3);
-  gpu::Report report;
   arguments.x = in.get();
   arguments.pool = {scratch.get(), taken, scratch_places, scratch_bytes};
-  arguments.sink = {out.get(), capacity, count, status.data(), kept.get(), nullptr, 0, arguments.plan.result, &report};
-  launch(blocks, shared_bytes, [](Lane& lane) {
+  arguments.sink = out.sink();
+  launch(out.blocks(), shared_bytes, [](Lane& lane) {
     sum_kernel(lane, nullptr, at_argument(arguments.plan), at_argument(arguments.x), at_argument(arguments.sources),
                at_argument(arguments.pool), at_argument(arguments.sink));
   });
-  return written(out, report);
+  return out.frame();
 }
 
 /// But for the checksum, which another kernel makes.
