@@ -23,9 +23,12 @@ Array read_array(const char* path) {
   return x;
 }
 
+bool is_fill(double v) { return !(std::abs(v) < 1e18); }
+
 Grid grid_of(const Array& x, double relative) {
   double low = INFINITY, high = -INFINITY;
   for (std::size_t i = 0; i < x.count; i++) {
+    if (is_fill(x.value(i))) continue;
     low = std::min(low, x.value(i));
     high = std::max(high, x.value(i));
   }
@@ -54,14 +57,18 @@ bool counted(const std::string& title, std::size_t count, F run) {
   return right;
 }
 
-/// `count` of the array's elements from `first` on, and again from its beginning behind the last one.
+/// `count` of the array's elements from `first` on, and again from its beginning behind the last one; but fill values
+/// stay where they are.
 Array part(const Array& x, std::size_t count, std::size_t first) {
   Array y(dtype, count);
-  for (std::size_t i = 0; i < count; i++) y.set_value(i, x.value((i + first) % x.count));
+  for (std::size_t i = 0; i < count; i++) {
+    const double own = x.value(i % x.count), moved = x.value((i + first) % x.count);
+    y.set_value(i, is_fill(own) || is_fill(moved) ? own : moved);
+  }
   return y;
 }
 
-/// The operands of sums begin one element apart: alike, as the parts of ranks are.
+/// The operands of sums begin one element apart: alike, as the parts of ranks are, with the same land.
 bool count_file(const std::string& path, const Array& whole, double relative, std::size_t elements,
                 const std::string& operations) {
   const Grid grid = grid_of(whole, relative);

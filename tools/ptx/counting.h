@@ -14,8 +14,8 @@
 
 namespace counting {
 
-inline constexpr u32 most_blocks = 8192;
-inline constexpr u32 most_statements = 65536;
+inline constexpr u32 most_blocks = 16384;
+inline constexpr u32 most_statements = 131072;
 inline constexpr u64 shared_memory_bytes = u64{1} << 20;  // as launch.h maps it
 
 struct Entered {
