@@ -62,18 +62,17 @@ LACONIC_GPU_FN typename T::Bits value_of_terms(const Params& p, Terms& terms) {
   return bits_of_odd<T>(is_double<T> ? terms.to_double() : terms.to_odd());
 }
 
-template <class T, class R>
-LACONIC_GPU_FN void store_values(const Warp& w, const Params& p, const Rows<R>& rows, typename T::Bits* y, int count) {
+/// use(f), where f(q, position) is the element that stands for q.
+template <class T, class R, class F>
+LACONIC_GPU_FN void with_values(const Params& p, F use) {
   if constexpr (!is_double<T>) {
     if (p.narrow_value) {
       const float step = p.step32;
-      return store_chunk<T>(w, rows, y, count, [step](R q, int) {
-        return T::bits(static_cast<float>(static_cast<std::int32_t>(q)) * step);
-      });
+      return use([step](R q, int) { return T::bits(static_cast<float>(static_cast<std::int32_t>(q)) * step); });
     }
   }
   const double step = p.value_step;
-  store_chunk<T>(w, rows, y, count, [step](R q, int) {
+  use([step](R q, int) {
     if constexpr (is_double<T>) {
       return T::bits(static_cast<double>(q) * step);
     } else {
@@ -82,7 +81,44 @@ LACONIC_GPU_FN void store_values(const Warp& w, const Params& p, const Rows<R>& 
   });
 }
 
-/// The fast way: 32-bit integers, coded without entries, or constant. False: not such a chunk; y is unspecified.
+template <class T, class R>
+LACONIC_GPU_FN void store_values(const Warp& w, const Params& p, const Rows<R>& rows, typename T::Bits* y, int count) {
+  with_values<T, R>(p, [&](auto f) { store_chunk<T>(w, rows, y, count, f); });
+}
+
+/// What a stored fill value is decoded to.
+template <class T>
+LACONIC_GPU_FN typename T::Bits value_of_fill(const Params& p, std::uint64_t fill) {
+  if (!p.shape.sum) return divided<T>(p, static_cast<typename T::Bits>(fill));
+  const auto stored = std::bit_cast<double>(fill);
+  const double v = stored == 0 ? 0 : stored;  // no term is a negative zero
+  return bits_of_odd<T>(p.divisor == 1 ? v : computed(v / p.divisor));
+}
+
+/// Elements of a chunk with marks; apart, so that others are not stored with registers for these.
+template <class T>
+LACONIC_GPU_RARE void store_filled(const Warp& w, const Params& p, Rows<std::int32_t> rows,
+                                   PerLane<std::uint64_t> marks, std::uint64_t fill, typename T::Bits* y, int count) {
+  const typename T::Bits value = value_of_fill<T>(p, fill);
+  with_values<T, std::int32_t>(p, [&](auto f) { store_chunk<T>(w, rows, y, count, marks, value, f); });
+}
+
+/// A chunk of kind fill. False: it is not a valid one.
+template <class T>
+LACONIC_GPU_RARE bool decode_fill(const Warp& w, const Params& p, const std::uint8_t* bytes, std::uint32_t size,
+                                  typename T::Bits* y, int count) {
+  Pieces pieces(bytes, size);
+  Start start;
+  if (!read_start<std::int32_t>(pieces, p.shape, start) || pieces.left() != 0) return false;
+  const typename T::Bits value = value_of_fill<T>(p, start.fill);
+  w.each([&](int l) {
+    LACONIC_GPU_KEEP_LOOP
+    for (int i = l; i < count; i += warp_lanes) y[i] = value;
+  });
+  return true;
+}
+
+/// The fast way: 32-bit integers, coded without entries, constant or fill. False: not such a chunk; y is unspecified.
 template <class T>
 LACONIC_GPU_FN bool decode_fast(const Warp& w, const Params& p, const ChunkIn& in, int count, std::uint8_t* region,
                                 typename T::Bits* y) {
@@ -103,6 +139,7 @@ LACONIC_GPU_FN bool decode_fast(const Warp& w, const Params& p, const ChunkIn& i
     PerLane<Planes<2>> wide;
     if (!(found.widest <= 8 ? read(planes) : read(wide))) return false;
   } else {
+    if (start.word.kind == Kind::fill) return decode_fill<T>(w, p, bytes, in.size, y, count);
     if (!is_constant_chunk(start, in.size)) return false;
     w.each([&](int l) {
       const auto q = static_cast<I>(start.base);
@@ -111,13 +148,11 @@ LACONIC_GPU_FN bool decode_fast(const Warp& w, const Params& p, const ChunkIn& i
     });
   }
   if (w.any([&](int l) { return (marks[l] & ~elements_of_block(count, l)) != 0; })) return false;
-  store_values<T>(w, p, rows, y, count);
-  if (!w.any([&](int l) { return marks[l] != 0; })) return true;
-  if (p.shape.sum || p.divisor != 1) return false;
-  w.each([&](int l) {
-    for (std::uint64_t m = marks[l]; m != 0; m &= m - 1)
-      y[block_values * l + trailing_zeros(m)] = static_cast<typename T::Bits>(start.fill);
-  });
+  if (w.any([&](int l) { return marks[l] != 0; })) {
+    store_filled<T>(w, p, rows, marks, start.fill, y, count);
+  } else {
+    store_values<T>(w, p, rows, y, count);
+  }
   return true;
 }
 

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/half.h"
-#include "gpu/rows.h"
+#include "gpu/held.h"
 
 #if defined(__CUDACC__)
 #include <cuda_bf16.h>
@@ -126,6 +126,15 @@ struct Quantiser {
     const Real value = T::real(T::bits((t - centre) * step));
     q = static_cast<I>(u - half);
     return u < 2 * half && std::abs(x - value) <= bound;
+  }
+
+  /// The same where nothing_else().
+  template <class I>
+  LACONIC_GPU_FN bool if_proven(typename T::Bits element, I& q) const {
+    const Real t = computed(std::fma(T::real(element), inverse, centre));
+    const auto u = static_cast<Pattern>(std::bit_cast<Pattern>(t) - first);
+    q = static_cast<I>(u - half);
+    return u < 2 * half;
   }
 
   /// The integer of an element, if all_proven(seen) in the end; seen: 0 at first.
@@ -300,24 +309,126 @@ LACONIC_GPU_FN void order_chunk(const Warp& w, const typename T::Bits* x, int co
   load_part_chunk<T>(w, x, count, rows, f);
 }
 
-/// Bit i of a lane: position i of its block holds an element that is not on the grid.
-template <class T>
-LACONIC_GPU_RARE PerLane<std::uint64_t> exceptions_of(const Warp& w, const Params& p, const typename T::Bits* x,
-                                                      int count) {
-  const Quantiser<T> quantise(p);
-  PerLane<std::uint64_t> marks;
-  LACONIC_GPU_KEEP_LOOP
-  for (int r = 0; r < chunk_values / warp_lanes; ++r) {
-    const std::uint32_t found = w.ballot([&](int l) {
-      const int i = r * warp_lanes + l;
-      std::int64_t q = 0;
-      return i < count && !quantise(x[i], q);
-    });
+/// Item j of lane i of each k lanes becomes item i of lane j; a lane has k items of 64 / k bits.
+template <int k>
+LACONIC_GPU_FN PerLane<std::uint64_t> exchange_items(const Warp& w, PerLane<std::uint64_t> items) {
+  LACONIC_GPU_UNROLL
+  for (int o = k / 2; o > 0; o >>= 1) {
+    const int bits = 64 / k * o;
+    const std::uint64_t low = ~std::uint64_t{0} / ((std::uint64_t{1} << bits) + 1);  // items without bit o
+    const PerLane<std::uint64_t> other = w.gather(items, [&](int l) { return l ^ o; });
     w.each([&](int l) {
-      if (l == r / 2) marks[l] |= std::uint64_t{found} << (32 * (r & 1));
+      items[l] =
+          (l & o) == 0 ? (items[l] & low) | (other[l] & low) << bits : (items[l] & ~low) | (other[l] & ~low) >> bits;
     });
   }
-  return marks;
+  return items;
+}
+
+/// Bits for elements, between a lane's block (bit i: position i) and the units that it loads and stores (item s: those
+/// of unit 32 s + lane).
+template <class T>
+struct UnitBits {
+  static constexpr int in_block = block_values / unit_elements<T>;  ///< units
+  static constexpr int blocks = warp_lanes / in_block;              ///< that 32 units are
+
+  LACONIC_GPU_FN static PerLane<std::uint64_t> to_blocks(const Warp& w, const PerLane<std::uint64_t>& of_units) {
+    return w.gather(exchange_items<in_block>(w, of_units), [](int b) { return b % blocks * in_block + b / blocks; });
+  }
+  LACONIC_GPU_FN static PerLane<std::uint64_t> of_blocks(const Warp& w, const PerLane<std::uint64_t>& bits) {
+    return exchange_items<in_block>(w, w.gather(bits, [](int l) { return l % in_block * blocks + l / in_block; }));
+  }
+};
+
+/// A chunk's elements that are not on the grid.
+template <class T>
+struct Exceptions {
+  PerLane<std::uint64_t> marks;  ///< bit i of a lane: position i of its block
+  bool single = false;           ///< there are some, and all are `value`
+  typename T::Bits value = 0;
+
+  /// Whether all of the chunk's elements are.
+  [[nodiscard]] LACONIC_GPU_FN bool all(const Warp& w, int count) const {
+    return !w.any([&](int l) { return marks[l] != elements_of_block(count, l); });
+  }
+};
+
+/// The bits that are set in any lane's.
+template <class Bits>
+LACONIC_GPU_FN Bits union_of(const Warp& w, const PerLane<Bits>& bits) {
+  const std::uint32_t low = w.bits_of_any([&](int l) { return static_cast<std::uint32_t>(bits[l]); });
+  if constexpr (sizeof(Bits) < 8) {
+    return static_cast<Bits>(low);
+  } else {
+    return Bits{w.bits_of_any([&](int l) { return static_cast<std::uint32_t>(bits[l] >> 32); })} << 32 | low;
+  }
+}
+
+/// quantise_others(), where on_grid(element, q) says whether an element is.
+template <class T, class R, class F>
+LACONIC_GPU_FN Exceptions<T> find_exceptions(const Warp& w, const typename T::Bits* x, int count, const Rows<R>& rows,
+                                             F on_grid) {
+  using Bits = typename T::Bits;
+  constexpr int n = unit_elements<T>;
+  constexpr int ahead = 4;  // loads under way at once
+  const bool whole = count == chunk_values && is_aligned16(x);
+  PerLane<std::uint64_t> found;
+  PerLane<Bits> seen;     // bits that are set in any exception
+  PerLane<Bits> lacking;  // and that are not
+  w.each([&](int l) {
+    LACONIC_GPU_KEEP_LOOP
+    for (int s = 0; s < UnitBits<T>::in_block; s += ahead) {
+      ElementUnit<T> in[ahead];
+      LACONIC_GPU_UNROLL
+      for (int a = 0; a < ahead; ++a) {
+        const int unit = (s + a) * warp_lanes + l;
+        if (whole) {
+          in[a] = load_once<T>(reinterpret_cast<const ElementUnit<T>*>(x) + unit);
+        } else {
+          for (int e = 0; e < n; ++e) in[a].v[e] = unit * n + e < count ? x[unit * n + e] : Bits{0};
+        }
+      }
+      LACONIC_GPU_UNROLL
+      for (int a = 0; a < ahead; ++a) {
+        R q[n];
+        std::uint32_t item = 0;
+        LACONIC_GPU_UNROLL
+        for (int e = 0; e < n; ++e) {
+          q[e] = 0;
+          item |= on_grid(in[a].v[e], q[e]) ? 0 : 1U << e;
+        }
+        if (item != 0) {
+          LACONIC_GPU_UNROLL
+          for (int e = 0; e < n; ++e) {
+            if ((item >> e & 1) == 0) continue;
+            seen[l] |= in[a].v[e];
+            lacking[l] |= static_cast<Bits>(~in[a].v[e]);
+          }
+        }
+        put_run<n>(rows, ((s + a) * warp_lanes + l) * n, q);
+        found[l] = found[l] >> n | std::uint64_t{item} << (64 - n);
+      }
+    }
+  });
+  Exceptions<T> exceptions;
+  exceptions.marks = UnitBits<T>::to_blocks(w, found);
+  exceptions.value = union_of(w, seen);
+  exceptions.single = exceptions.value == static_cast<Bits>(~union_of(w, lacking));
+  return exceptions;
+}
+
+/// Elements -> integers of those that are on the grid, and which are not. What rows hold at these and behind the last
+/// element is unspecified.
+template <class T, class R>
+LACONIC_GPU_RARE Exceptions<T> quantise_others(const Warp& w, const Params& p, const typename T::Bits* x, int count,
+                                               const Rows<R>& rows) {
+  using Bits = typename T::Bits;
+  const Quantiser<T> quantise(p);
+  if constexpr (std::is_same_v<T, F32> || is_double<T>) {
+    if (quantise.nothing_else())
+      return find_exceptions<T>(w, x, count, rows, [&](Bits e, R& q) { return quantise.if_proven(e, q); });
+  }
+  return find_exceptions<T>(w, x, count, rows, [&](Bits e, R& q) { return quantise(e, q); });
 }
 
 /// Integers -> elements, f(q, position) gives one, for all of a whole, aligned chunk or the first count of any.
@@ -342,6 +453,33 @@ LACONIC_GPU_FN void store_chunk(const Warp& w, const Rows<R>& rows, typename T::
   w.each([&](int l) {
     LACONIC_GPU_KEEP_LOOP
     for (int i = l; i < count; i += warp_lanes) y[i] = f(rows[i], i);
+  });
+}
+
+/// The same, but the positions of set bits get `fill`.
+template <class T, class R, class F>
+LACONIC_GPU_FN void store_chunk(const Warp& w, const Rows<R>& rows, typename T::Bits* y, int count,
+                                const PerLane<std::uint64_t>& marks, typename T::Bits fill, F f) {
+  constexpr int n = unit_elements<T>;
+  const bool whole = count == chunk_values && is_aligned16(y);
+  const PerLane<std::uint64_t> filled = UnitBits<T>::of_blocks(w, marks);
+  w.each([&](int l) {
+    std::uint64_t left = filled[l];
+    LACONIC_GPU_KEEP_LOOP
+    for (int s = 0; s < UnitBits<T>::in_block; ++s, left >>= n) {
+      const int position = (s * warp_lanes + l) * n;
+      R q[n];
+      get_run<n>(rows, position, q);
+      ElementUnit<T> out;
+      LACONIC_GPU_UNROLL
+      for (int e = 0; e < n; ++e) out.v[e] = (left >> e & 1) != 0 ? fill : f(q[e], position + e);
+      if (whole) {
+        store_once<T>(reinterpret_cast<ElementUnit<T>*>(y + position), out);
+      } else {
+        for (int e = 0; e < n; ++e)
+          if (position + e < count) y[position + e] = out.v[e];
+      }
+    }
   });
 }
 

@@ -13,27 +13,6 @@ namespace laconic::gpu::LACONIC_GPU_SIDE {
 template <class R>
 inline constexpr std::uint32_t region_bytes = Rows<R>::bytes + (sizeof(R) == 4 ? 1392 : 256);
 
-/// One value for all exceptions of an array's chunk. False: they have several, or the whole chunk is exceptions.
-template <class T>
-LACONIC_GPU_FN bool single_fill(const Warp& w, const Params& p, const typename T::Bits* x, int count, Fill& fill) {
-  fill.marks = exceptions_of<T>(w, p, x, count);
-  fill.blocks = w.ballot([&](int l) { return fill.marks[l] != 0; });
-  fill.any = fill.blocks != 0;
-  if (!fill.any) return true;
-  PerLane<std::uint64_t> first;
-  w.each([&](int l) {
-    if (fill.marks[l] != 0) first[l] = x[block_values * l + trailing_zeros(fill.marks[l])];
-  });
-  fill.value = w.from(first, trailing_zeros(fill.blocks));
-  if (!w.any([&](int l) { return fill.marks[l] != elements_of_block(count, l); })) return false;
-  return !w.any([&](int l) {
-    bool other = false;
-    for (std::uint64_t m = fill.marks[l]; m != 0; m &= m - 1)
-      other = other || x[block_values * l + trailing_zeros(m)] != static_cast<typename T::Bits>(fill.value);
-    return other;
-  });
-}
-
 /// Rows of integers, held -> bytes in the region that the rows lie in, with the predictor `given` or one that is
 /// chosen.
 LACONIC_GPU_FN Made write_rows(const Warp& w, const Rows<std::int32_t>& rows, const Choice<std::int32_t>* given,
@@ -60,8 +39,10 @@ template <class T>
 LACONIC_GPU_RARE Made encode_filled(const Warp& w, const Params& p, const typename T::Bits* x, int count,
                                     std::uint32_t longest, std::uint8_t* region) {
   const Rows<std::int32_t> rows(region);
-  Fill fill;
-  if (!single_fill<T>(w, p, x, count, fill)) return {};
+  const Exceptions<T> found = quantise_others<T>(w, p, x, count, rows);
+  if (!found.single) return {};
+  if (found.all(w, count)) return {Made::As::bytes, write_fill_chunk(w, found.value, p.shape, region)};
+  const Fill fill = fill_of(w, found.marks, found.value);
   hold(w, rows, fill.marks, count);
   return write_rows(w, rows, nullptr, fill, p.shape, longest, region);
 }
@@ -88,7 +69,7 @@ LACONIC_GPU_RARE std::uint32_t encode_any(const Warp& w, const Params& p, const 
   if (p.shape.exact_only) {
     order_chunk<T>(w, x, count, rows);
   } else if (!quantise_chunk<T>(w, p, x, count, rows)) {
-    marks = exceptions_of<T>(w, p, x, count);
+    marks = quantise_others<T>(w, p, x, count, rows).marks;
   }
   hold(w, rows, marks, count);
   ElementsExact<T> exact{x};

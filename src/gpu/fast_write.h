@@ -15,6 +15,11 @@ struct Fill {
   PerLane<std::uint64_t> marks;
 };
 
+/// Where there are exceptions.
+LACONIC_GPU_FN Fill fill_of(const Warp& w, const PerLane<std::uint64_t>& marks, std::uint64_t value) {
+  return {true, w.ballot([&](int l) { return marks[l] != 0; }), value, marks};
+}
+
 /// How a lane's block is stored.
 template <int G>
 struct BlockPlan {

@@ -32,13 +32,16 @@ LACONIC_GPU_RARE void hold(const Warp& w, const Rows<R>& rows, const PerLane<std
   w.each([&](int l) {
     if (~good[l] == 0) return;
     R held = last_below(lanes, l) < 0 ? start : before[l];
+    std::uint64_t left = good[l];
     LACONIC_GPU_KEEP_LOOP
-    for (int i = 0; i < block_values; ++i) {
-      if ((good[l] >> i & 1) != 0) {
-        held = rows.at(l, i);
-      } else {
-        rows.at(l, i) = held;
+    for (int u = 0; u < Rows<R>::units; ++u, left >>= Unit<R>::size) {
+      Unit<R> v = rows.unit(l, u);
+      LACONIC_GPU_UNROLL
+      for (int e = 0; e < Unit<R>::size; ++e) {
+        if ((left >> e & 1) == 0) v.v[e] = held;
+        held = v.v[e];
       }
+      rows.unit(l, u) = v;
     }
   });
 }

@@ -126,7 +126,7 @@ LACONIC_GPU_RARE bool read_operand(const Warp& w, const SumPlan& plan, const Sum
   PerLane<OperandBlock> blocks;
   if (j == 0 && plan.local) {
     if (!quantise_chunk<T>(w, p, input.x, count, rows)) {
-      const PerLane<std::uint64_t> marks = exceptions_of<T>(w, p, input.x, count);
+      const PerLane<std::uint64_t> marks = quantise_others<T>(w, p, input.x, count, rows).marks;
       w.each([&](int l) {
         blocks[l].stored = blocks[l].marks = marks[l];
         blocks[l].source = ExactSource::elements;
