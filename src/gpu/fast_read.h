@@ -29,6 +29,7 @@ enum class FastRead {
   too_wide,  ///< for G groups of planes, not for more
   rare,      ///< not a chunk of this sort
   unlike,    ///< sums: of this sort, but to be added in integers
+  filled,    ///< sums: has a fill value, and such are not added here
 };
 
 /// Whether a chunk that is not coded is a constant one, and whole.
@@ -190,10 +191,11 @@ LACONIC_GPU_FN bool read_planes(const Warp& w, const std::uint8_t* in, const Fou
   return !starts_elsewhere(w, found, any);
 }
 
-/// Adds a chunk's residuals to planes in two's complement, as they come: they are never there all at once.
-template <int G>
+/// Adds a chunk's residuals to planes in two's complement, as they come: they are never there all at once. `marked`:
+/// also reads the marks of its fill blocks.
+template <bool marked, int G>
 LACONIC_GPU_FN bool add_read_planes(const Warp& w, const std::uint8_t* in, const FoundParts& found,
-                                    PerLane<Planes<G>>& planes) {
+                                    PerLane<Planes<G>>& planes, PerLane<std::uint64_t>& marks) {
   PerLane<std::uint32_t> any;
   w.each([&](int l) {
     PlanesIn from(in, found.blocks[l], found.widest);
@@ -209,6 +211,7 @@ LACONIC_GPU_FN bool add_read_planes(const Warp& w, const std::uint8_t* in, const
       LACONIC_GPU_UNROLL
       for (int h = 0; h < 2; ++h) add_bits(planes[l].half[r][h], plane[h] ^ sign[h], carry[h]);
     }
+    if constexpr (marked) marks[l] = from.marks();
   });
   return !starts_elsewhere(w, found, any);
 }

@@ -234,6 +234,40 @@ LACONIC_GPU_RARE std::uint32_t sum_any(const Warp& w, const SumPlan& plan, const
   return write_any_chunk<T, R>(w, rows, marks, count, plan.result.shape, exact, sum.given ? &sum.choice : nullptr, out);
 }
 
+/// Chunks all of whose elements are one fill value each.
+template <class T>
+LACONIC_GPU_FN Made sum_fill_chunks(const Warp& w, const SumPlan& plan, const SumInput<T>& input,
+                                    std::uint8_t* region) {
+  FillSum<T> sum;
+  if (plan.local) {
+    const Rows<std::int32_t> rows(region);
+    const Exceptions<T> found = quantise_others<T>(w, plan.operand[0], input.x, chunk_values, rows);
+    if (!found.single || !found.all(w, chunk_values) || !sum.add(plan.operand[0], found.value)) return {};
+  }
+  LACONIC_GPU_KEEP_LOOP
+  for (int j = plan.local ? 1 : 0; j < plan.operands; ++j) {
+    const ChunkIn in = input.in(j);
+    const Params& p = plan.operand[j];
+    Pieces pieces(in.data, in.size);
+    Start start;
+    if (!read_start<std::int32_t>(pieces, p.shape, start) || start.word.kind != Kind::fill || pieces.left() != 0)
+      return {};
+    if (!sum.add(p, start.fill)) return {};
+  }
+  return {Made::As::bytes, write_fill_chunk(w, sum.bits(), plan.result.shape, region)};
+}
+
+/// Whole chunks with fill values; apart, so that others are not added with registers for these.
+template <class T>
+LACONIC_GPU_RARE Made sum_filled(const Warp& w, const SumPlan& plan, const SumInput<T>& input, std::uint8_t* region) {
+  const ChunkIn last = input.in(plan.operands - 1);
+  if (last.size >= 4 && Word::unpack(load32(last.data)).kind == Kind::fill)
+    return sum_fill_chunks(w, plan, input, region);
+  FastRead read = FastRead::done;
+  const Made made = sum_in_planes(w, plan, input, CommonMarks<T>(), region, read);
+  return read == FastRead::unlike || read == FastRead::too_wide ? sum_in_rows(w, plan, input, region) : made;
+}
+
 /// First half of a sum: its size, and its bytes in the region where they fit there. `again`: sum_any() is to be called.
 template <class T, class R>
 LACONIC_GPU_FN Made sum_fast(const Warp& w, const SumPlan& plan, const SumInput<T>& input, int count,
@@ -242,7 +276,8 @@ LACONIC_GPU_FN Made sum_fast(const Warp& w, const SumPlan& plan, const SumInput<
   if constexpr (sizeof(R) == 4) {
     if (count < chunk_values) return made;
     FastRead read = FastRead::done;
-    made = sum_in_planes(w, plan, input, region, read);
+    made = sum_in_planes(w, plan, input, NoMarks<T>(), region, read);
+    if (read == FastRead::filled) return sum_filled(w, plan, input, region);
     if (read == FastRead::unlike || read == FastRead::too_wide) made = sum_in_rows(w, plan, input, region);
   }
   return made;

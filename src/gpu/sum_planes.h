@@ -2,8 +2,8 @@
 // Source: ours; the definition is codec/slice/reference.cc.
 #pragma once
 
-#include "gpu/decode_chunk.h"
 #include "gpu/plan.h"
+#include "gpu/sum_fill.h"
 
 namespace laconic::gpu::LACONIC_GPU_SIDE {
 
@@ -45,15 +45,16 @@ struct PlaneSum {
 
 /// Begins with the first operand's elements: their integers in the rows, or slopes of these, whose residuals are to be
 /// those of the predictor that the stream behind it has.
-template <class T>
+template <class T, class Marks>
 LACONIC_GPU_FN FastRead start_with_local(const Warp& w, const SumPlan& plan, const SumInput<T>& input,
-                                         const Rows<std::int32_t>& rows, PlaneSum& sum) {
+                                         const Rows<std::int32_t>& rows, Marks& exceptions, PlaneSum& sum) {
   const ChunkIn next = input.in(1);
   if (next.size < 4) return FastRead::rare;
   const Word word = Word::unpack(load32(next.data));
   if (word.kind == Kind::constant) return FastRead::unlike;
+  if (!exceptions.admits(word)) return Marks::refused;
   if (word.kind != Kind::coded || !word.valid_codes()) return FastRead::rare;
-  if (!quantise_chunk<T>(w, plan.operand[0], input.x, chunk_values, rows)) return FastRead::rare;
+  if (!exceptions.quantise(w, plan.operand[0], input.x, rows)) return Marks::refused;
   sum.coded = true;
   sum.predictor = word.predictor;
   const std::int32_t base =
@@ -73,25 +74,29 @@ LACONIC_GPU_FN FastRead local_planes(const Warp& w, const Rows<std::int32_t>& ro
 }
 
 /// Adds a stream's chunk.
+template <class Marks>
 LACONIC_GPU_FN FastRead add_stream(const Warp& w, const Params& p, const ChunkIn& in, int spare, std::uint8_t* region,
-                                   PlaneSum& sum, PerLane<SumPlanes>& planes) {
-  if (!fetch_chunk(w, in, region, region_bytes<std::int32_t>)) return FastRead::rare;
+                                   Marks& exceptions, PlaneSum& sum, PerLane<SumPlanes>& planes) {
+  if (in.size < 4 || !fetch_chunk(w, in, region, region_bytes<std::int32_t>)) return FastRead::rare;
   const std::uint8_t* bytes = region + bytes_before_chunk(in);
+  if (!exceptions.admits(Word::unpack(load32(bytes)))) return Marks::refused;
   FoundParts found;
   const Start& start = found.start;
   // Blocks of no more planes have values that leave the spare bits alone.
   const FastRead read =
       find_parts(w, bytes, in.size, p.shape, static_cast<std::uint32_t>(SumPlanes::count - spare), found);
   if (read == FastRead::too_wide) return read;
-  if (read == FastRead::rare) {
+  PerLane<std::uint64_t> marks;
+  const bool coded = read == FastRead::done;
+  if (!coded) {
     if (!is_constant_chunk(start, in.size)) return read;
   } else {
-    if (start.word.has_fill) return FastRead::rare;
     if (sum.coded && sum.predictor != start.word.predictor) return FastRead::unlike;
     sum.coded = true;
     sum.predictor = start.word.predictor;
-    if (!add_read_planes(w, bytes, found, planes)) return FastRead::rare;
+    if (!add_read_planes<Marks::marked>(w, bytes, found, planes, marks)) return FastRead::rare;
   }
+  if (!exceptions.take(w, p, coded && start.word.has_fill, start.fill, marks)) return Marks::refused;
   sum.base += static_cast<std::uint32_t>(start.base);
   return FastRead::done;
 }
@@ -113,26 +118,28 @@ LACONIC_GPU_FN bool start_alike(const Warp& w, const SumPlan& plan, const SumInp
 }
 
 /// Adds all operands.
-template <class T>
+template <class T, class Marks>
 LACONIC_GPU_FN FastRead add_planes_of(const Warp& w, const SumPlan& plan, const SumInput<T>& input,
-                                      std::uint8_t* region, PlaneSum& sum, PerLane<SumPlanes>& planes) {
+                                      std::uint8_t* region, Marks& exceptions, PlaneSum& sum,
+                                      PerLane<SumPlanes>& planes) {
   const int spare = static_cast<int>(bit_width(static_cast<unsigned>(plan.operands - 1)));
   FastRead read = FastRead::done;
   if (plan.local) read = local_planes(w, Rows<std::int32_t>(region), spare, sum, planes);
   LACONIC_GPU_KEEP_LOOP
   for (int j = plan.local ? 1 : 0; read == FastRead::done && j < plan.operands; ++j) {
-    read = add_stream(w, plan.operand[j], input.in(j), spare, region, sum, planes);
+    read = add_stream(w, plan.operand[j], input.in(j), spare, region, exceptions, sum, planes);
     // A partial sum that is constant would have become a constant chunk, with another base.
     std::int32_t residual = 0;
-    if (read == FastRead::done && j > 0 && j + 1 < plan.operands && sum.coded && sum.predictor == Predictor::none &&
-        all_residuals_equal(w, planes, residual))
+    if (!Marks::marked && read == FastRead::done && j > 0 && j + 1 < plan.operands && sum.coded &&
+        sum.predictor == Predictor::none && all_residuals_equal(w, planes, residual))
       return FastRead::unlike;
   }
   return read;
 }
 
-LACONIC_GPU_FN Made write_sum(const Warp& w, const SumPlan& plan, const PlaneSum& sum, PerLane<SumPlanes>& planes,
-                              std::uint8_t* region) {
+template <class T>
+LACONIC_GPU_FN Made write_sum(const Warp& w, const SumPlan& plan, const PlaneSum& sum, const NoMarks<T>&,
+                              PerLane<SumPlanes>& planes, std::uint8_t* region) {
   const auto base = static_cast<std::int32_t>(sum.base);
   if (!sum.coded) return {Made::As::bytes, write_constant<std::int32_t>(w, base, plan.result.shape, region)};
   Fill fill;
@@ -141,15 +148,61 @@ LACONIC_GPU_FN Made write_sum(const Warp& w, const SumPlan& plan, const PlaneSum
   return {bytes != 0 ? Made::As::bytes : Made::As::again, bytes};
 }
 
-/// The chunk, if it is to be had this way; `read` says why not.
+/// Whether the integers of these residuals, of `first` or `none`, are held.
+LACONIC_GPU_FN bool are_held(const Warp& w, const PerLane<SumPlanes>& planes, Predictor predictor,
+                             const PerLane<std::uint64_t>& marks) {
+  PerLane<std::uint32_t> last;  // bit r: plane r of the block's last residual
+  w.each([&](int l) {
+    LACONIC_GPU_UNROLL
+    for (int r = 0; r < SumPlanes::count; ++r) last[l] |= planes[l].half[r][1] >> 31 << r;
+  });
+  const PerLane<std::uint32_t> before = w.gather(last, [](int l) { return l == 0 ? 0 : l - 1; });
+  const std::uint32_t mask = predictor == Predictor::none ? ~0U : 0;
+  const int first = trailing_zeros(w.ballot([&](int l) { return ~marks[l] != 0; }));
+  return !w.any([&](int l) {
+    std::uint32_t differ[2] = {0, 0};
+    LACONIC_GPU_UNROLL
+    for (int r = 0; r < SumPlanes::count; ++r) {
+      const auto& plane = planes[l].half[r];
+      differ[0] |= plane[0] ^ ((plane[0] << 1 | (before[l] >> r & 1)) & mask);
+      differ[1] |= plane[1] ^ (funnel_right(plane[0], plane[1], 31) & mask);
+    }
+    // Marked positions, and that of the first integer where others come before it; nothing comes before the chunk.
+    std::uint64_t held = marks[l] | (l == first ? ~marks[l] & (marks[l] + 1) : 0);
+    if (l == 0) held &= ~std::uint64_t{1};
+    return ((std::uint64_t{differ[1]} << 32 | differ[0]) & held) != 0;
+  });
+}
+
+/// With exceptions. The operands are held, if encoders wrote them, and so is their sum, which second differences do not
+/// show.
 template <class T>
-LACONIC_GPU_FN Made sum_in_planes(const Warp& w, const SumPlan& plan, const SumInput<T>& input, std::uint8_t* region,
-                                  FastRead& read) {
+LACONIC_GPU_FN Made write_sum(const Warp& w, const SumPlan& plan, const PlaneSum& sum, const CommonMarks<T>& common,
+                              PerLane<SumPlanes>& planes, std::uint8_t* region) {
+  if (!common.any()) return {};
+  Choice<std::int32_t> choice{sum.predictor, static_cast<std::int32_t>(sum.base)};
+  if (sum.predictor != Predictor::second && are_held(w, planes, sum.predictor, common.marks())) {
+    const Fill fill = common.fill(w);
+    const std::uint32_t bytes =
+        write_planes(w, planes, choice, fill, plan.result.shape, region_bytes<std::int32_t>, region);
+    return {bytes != 0 ? Made::As::bytes : Made::As::again, bytes};
+  }
+  const Rows<std::int32_t> rows(region);
+  rows_of_planes<false>(w, planes, choice.predictor, choice.base, rows);
+  common.hold_in(w, rows);
+  if (choice.predictor != Predictor::none) choice.base = rows[0];
+  return write_sum_of_rows(w, rows, choice, true, common, plan.result.shape, region);
+}
+
+/// The chunk, if it is to be had this way; `read` says why not.
+template <class T, class Marks>
+LACONIC_GPU_FN Made sum_in_planes(const Warp& w, const SumPlan& plan, const SumInput<T>& input, Marks exceptions,
+                                  std::uint8_t* region, FastRead& read) {
   PlaneSum sum;
   read = FastRead::unlike;
   if (!start_alike(w, plan, input)) return {};
   if (plan.local) {
-    read = start_with_local(w, plan, input, Rows<std::int32_t>(region), sum);
+    read = start_with_local(w, plan, input, Rows<std::int32_t>(region), exceptions, sum);
     if (read != FastRead::done) return {};
   }
   PerLane<SumPlanes> planes;
@@ -157,8 +210,8 @@ LACONIC_GPU_FN Made sum_in_planes(const Warp& w, const SumPlan& plan, const SumI
     LACONIC_GPU_UNROLL
     for (auto& plane : planes[l].half) plane[0] = plane[1] = 0;
   });
-  read = add_planes_of(w, plan, input, region, sum, planes);
-  return read == FastRead::done ? write_sum(w, plan, sum, planes, region) : Made{};
+  read = add_planes_of(w, plan, input, region, exceptions, sum, planes);
+  return read == FastRead::done ? write_sum(w, plan, sum, exceptions, planes, region) : Made{};
 }
 
 }  // namespace laconic::gpu::LACONIC_GPU_SIDE

@@ -27,8 +27,9 @@ LACONIC_GPU_FN const std::uint8_t* readable_beside_rows(const Warp& w, const Chu
 }
 
 /// Adds a stream's chunk to the region's rows; meet(operand) is called before. False: it is not of this sort.
-template <class F>
-LACONIC_GPU_FN bool add_to_rows(const Warp& w, const Params& p, const ChunkIn& in, std::uint8_t* region, F meet) {
+template <class T, class F>
+LACONIC_GPU_FN bool add_to_rows(const Warp& w, const Params& p, const ChunkIn& in, std::uint8_t* region,
+                                CommonMarks<T>& common, F meet) {
   const Rows<std::int32_t> rows(region);
   const std::uint8_t* bytes = readable_beside_rows(w, in, region);
   if (bytes == nullptr) return false;
@@ -36,14 +37,13 @@ LACONIC_GPU_FN bool add_to_rows(const Warp& w, const Params& p, const ChunkIn& i
   PerLane<std::uint64_t> marks;
   const Start& start = found.start;
   if (find_parts(w, bytes, in.size, p.shape, SumPlanes::count, found) == FastRead::done) {
-    if (start.word.has_fill) return false;
     meet(operand_of(start));
     PerLane<SumPlanes> planes;
     if (!read_planes(w, bytes, found, planes, marks)) return false;
     rows_of_planes<true>(w, planes, start.word.predictor, static_cast<std::int32_t>(start.base), rows);
-    return true;
+    return common.take(w, p, start.word.has_fill, start.fill, marks);
   }
-  if (!is_constant_chunk(start, in.size)) return false;
+  if (!is_constant_chunk(start, in.size) || !common.take(w, p, false, 0, marks)) return false;
   meet(operand_of(start));
   const auto base = static_cast<std::int32_t>(start.base);
   w.each([&](int l) {
@@ -66,8 +66,9 @@ LACONIC_GPU_FN bool all_alike(const Warp& w, const Rows<std::int32_t>& rows) {
 }
 
 /// What the sum so far would be if it were written and read.
-LACONIC_GPU_FN void settle_rows(const Warp& w, const Rows<std::int32_t>& rows, Partial<std::int32_t>& sum) {
-  if (all_alike(w, rows)) {
+LACONIC_GPU_FN void settle_rows(const Warp& w, const Rows<std::int32_t>& rows, bool marked,
+                                Partial<std::int32_t>& sum) {
+  if (!marked && all_alike(w, rows)) {
     sum.origin = Origin::constant;
     sum.choice.base = rows[0];
     return;
@@ -79,7 +80,7 @@ LACONIC_GPU_FN void settle_rows(const Warp& w, const Rows<std::int32_t>& rows, P
 /// Adds operand j >= 1, or the first of several streams.
 template <class T>
 LACONIC_GPU_FN bool add_operand_to_rows(const Warp& w, const SumPlan& plan, const SumInput<T>& input, int j,
-                                        std::uint8_t* region, Partial<std::int32_t>& sum) {
+                                        std::uint8_t* region, CommonMarks<T>& common, Partial<std::int32_t>& sum) {
   const Rows<std::int32_t> rows(region);
   const bool to_local = j == 1 && plan.local;
   const auto meet = [&](const OperandStart& o) {
@@ -94,10 +95,11 @@ LACONIC_GPU_FN bool add_operand_to_rows(const Warp& w, const SumPlan& plan, cons
     }
     sum = sum_choice(sum, o, to_local);
   };
-  if (!add_to_rows(w, plan.operand[j], input.in(j), region, meet)) return false;
+  if (!add_to_rows(w, plan.operand[j], input.in(j), region, common, meet)) return false;
   if (j == 0) return true;
+  common.hold_in(w, rows);
   if (sum.given && sum.choice.predictor != Predictor::none) sum.choice.base = rows[0];
-  if (j + 1 < plan.operands) settle_rows(w, rows, sum);
+  if (j + 1 < plan.operands) settle_rows(w, rows, common.any(), sum);
   return true;
 }
 
@@ -105,8 +107,12 @@ template <class T>
 LACONIC_GPU_RARE Made sum_in_rows(const Warp& w, const SumPlan& plan, const SumInput<T>& input, std::uint8_t* region) {
   const Rows<std::int32_t> rows(region);
   Partial<std::int32_t> sum;
+  CommonMarks<T> common;
   if (plan.local) {
-    if (!quantise_chunk<T>(w, plan.operand[0], input.x, chunk_values, rows)) return {};
+    const PerLane<std::uint64_t> none;
+    const Params& p = plan.operand[0];
+    const bool plain = quantise_chunk<T>(w, p, input.x, chunk_values, rows);
+    if (plain ? !common.take(w, p, false, 0, none) : !common.quantise(w, p, input.x, rows)) return {};
   } else {
     w.each([&](int l) {
       LACONIC_GPU_KEEP_LOOP
@@ -115,12 +121,9 @@ LACONIC_GPU_RARE Made sum_in_rows(const Warp& w, const SumPlan& plan, const SumI
   }
   LACONIC_GPU_KEEP_LOOP
   for (int j = plan.local ? 1 : 0; j < plan.operands; ++j) {
-    if (!add_operand_to_rows(w, plan, input, j, region, sum)) return {};
+    if (!add_operand_to_rows(w, plan, input, j, region, common, sum)) return {};
   }
-  const Fill fill;
-  const Made made = write_rows(w, rows, sum.given ? &sum.choice : nullptr, fill, plan.result.shape,
-                               region_bytes<std::int32_t>, region);
-  return made.as == Made::As::bytes ? made : Made{};
+  return write_sum_of_rows(w, rows, sum.choice, sum.given, common, plan.result.shape, region);
 }
 
 }  // namespace laconic::gpu::LACONIC_GPU_SIDE

@@ -13,9 +13,17 @@ namespace laconic::gpu::LACONIC_GPU_SIDE {
 class Terms {
  public:
   static constexpr int most = 32;
+  static constexpr std::uint64_t nan = 0x7FF8000000000000;  ///< the bits of the only one
 
   /// `memory`: 32 doubles, `stride` apart.
   LACONIC_GPU_FN Terms(double* memory, int stride) : memory_(memory), stride_(stride) {}
+
+  LACONIC_GPU_FN static bool finite(double v) { return (std::bit_cast<std::uint64_t>(v) >> 52 & 0x7FF) != 0x7FF; }
+  /// a + b - s exactly, for s = a + b rounded.
+  LACONIC_GPU_FN static double rest_of(double a, double b, double s) {
+    const double t = s - a;
+    return (a - (s - t)) + (b - t);
+  }
 
   LACONIC_GPU_FN void clear() { n_ = 0; }
   [[nodiscard]] LACONIC_GPU_FN int size() const { return n_; }
@@ -84,16 +92,10 @@ class Terms {
   }
 
  private:
-  LACONIC_GPU_FN static bool finite(double v) { return (std::bit_cast<std::uint64_t>(v) >> 52 & 0x7FF) != 0x7FF; }
-  /// a + b - s exactly, for s = a + b rounded.
-  LACONIC_GPU_FN static double rest_of(double a, double b, double s) {
-    const double t = s - a;
-    return (a - (s - t)) + (b - t);
-  }
   /// Not finite: one term, and one NaN for all.
   LACONIC_GPU_FN void become(double v) {
     n_ = 0;
-    append(v == v ? v : std::bit_cast<double>(std::uint64_t{0x7FF8000000000000}));
+    append(v == v ? v : std::bit_cast<double>(nan));
   }
   LACONIC_GPU_FN void append(double v) {
     if (n_ == most) {

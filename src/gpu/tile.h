@@ -131,8 +131,8 @@ LACONIC_GPU_FN void announce(const Warp& w, std::uint64_t number, std::uint64_t 
   });
 }
 
-/// The bytes of this one, when it has been announced, and all before it; then its state says so. `states`: one for each,
-/// zero at first. One warp; all before it have begun earlier, and announce without waiting for others.
+/// The bytes of this one, when it has been announced, and all before it; then its state says so. `states`: one for
+/// each, zero at first. One warp; all before it have begun earlier, and announce without waiting for others.
 LACONIC_GPU_FN std::uint64_t bytes_up_to(const Warp& w, std::uint64_t number, std::uint64_t* states) {
   std::uint64_t sum = 0;
   for (auto last = static_cast<std::int64_t>(number); last >= 0; last -= warp_lanes) {
@@ -169,8 +169,8 @@ struct TileShared {
   std::uint32_t found;    ///< whether `end` has been
 };
 
-/// The same of thread blocks that work on tile after tile, which all draw from one counter. There are two places, used in
-/// turn, since some warps may still read one while others have come to the next tile.
+/// The same of thread blocks that work on tile after tile, which all draw from one counter. There are two places, used
+/// in turn, since some warps may still read one while others have come to the next tile.
 struct TurnsShared {
   std::uint32_t number[2];  ///< of tiles
 };

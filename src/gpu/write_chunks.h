@@ -200,8 +200,7 @@ class TileWriter {
 
   /// Whether a chunk is put where it belongs by the tile that made it.
   [[nodiscard]] LACONIC_GPU_FN static bool is_direct(const Made& made) {
-    return made.bytes != 0 &&
-           (made.as == Made::As::again || (made.as == Made::As::bytes && made.bytes > kept_bytes));
+    return made.bytes != 0 && (made.as == Made::As::again || (made.as == Made::As::bytes && made.bytes > kept_bytes));
   }
 
   /// Puts a chunk that has just been made where it waits.

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "gpu/emulated.h"
+#include "support/patched_crc.h"
 #include "support/sanitized.h"
 
 namespace laconic::test::emulated_sums_test {
@@ -67,8 +68,12 @@ class GpuEmulatedSums : public testing::TestWithParam<DType> {
     operands.reserve(frames.size());
     for (const Outcome& f : frames) operands.push_back({&f.frame, g, 1});
     const Outcome expected = summed_in_turn(x, like, frames);
-    ASSERT_EQ(expected.code, Code::ok);
     const Emulated got = emulated_sum(like, x, operands);
+    if (expected.code == Code::too_small) {  // more exact terms than a chunk has room for
+      ASSERT_NE(got.faults, 0U);
+      return;
+    }
+    ASSERT_EQ(expected.code, Code::ok);
     ASSERT_EQ(got.faults, 0U);
     ASSERT_TRUE(got.frame == expected.frame);
     Array y(like.dtype, like.count);
@@ -91,6 +96,23 @@ class GpuEmulatedSums : public testing::TestWithParam<DType> {
     }
     SCOPED_TRACE("elements and streams");
     ASSERT_NO_FATAL_FAILURE(expect_sum(arrays.data(), arrays[0], {frames.begin() + 1, frames.end()}, g));
+  }
+  /// The first two arrays' sum, added to itself and to elements; and averages.
+  static void expect_sums_of_sums(const std::vector<Array>& arrays, const Grid& g) {
+    const Array& x = arrays[0];
+    const Outcome sum = added(x, encoded(x, g), encoded(arrays[1], g));
+    const EmulatedOperand operand{&sum.frame, g, 2};
+    const Emulated twice = emulated_sum(x, nullptr, {operand, operand});
+    ASSERT_EQ(twice.faults, 0U);
+    ASSERT_TRUE(twice.frame == added(x, sum, sum).frame);
+    const Emulated more = emulated_sum(x, &x, {operand});
+    ASSERT_EQ(more.faults, 0U);
+    ASSERT_TRUE(more.frame == encode_added(x, sum).frame);
+    Array y(x.dtype, x.count);
+    ASSERT_EQ(emulated_decode(sum.frame, g, 2, 2, y), 0U);
+    ASSERT_TRUE(decoded(x, sum, 1, 2) == y);
+    ASSERT_EQ(emulated_decode(twice.frame, g, 4, 3, y), 0U);
+    ASSERT_TRUE(decoded(x, {Code::ok, twice.frame}, 1, 3) == y);
   }
 };
 
@@ -145,6 +167,91 @@ TEST_P(GpuEmulatedSums, OfAnyCourses) {
       }
     }
     ASSERT_NO_FATAL_FAILURE(expect_sums(arrays, g));
+  }
+}
+
+/// Which positions of a chunk are exceptions.
+std::vector<bool> draw_marks(Random& random) {
+  std::vector<bool> marks(2048);
+  const std::size_t runs = random.below(6);
+  for (std::size_t i = 0; i < runs; ++i) {
+    const std::size_t begin = random.below(3) == 0 ? 0 : random.below(marks.size());
+    const std::size_t length = 1 + random.below(random.below(2) == 0 ? 70 : 900);
+    std::fill_n(marks.begin() + static_cast<std::ptrdiff_t>(begin), std::min(length, marks.size() - begin), true);
+  }
+  if (random.below(8) == 0) marks.assign(marks.size(), true);  // but for one, perhaps
+  if (random.below(2) == 0) marks[random.below(marks.size())] = random.below(2) == 0;
+  return marks;
+}
+
+/// A value that is no grid point; sums of some have one term, of others two, or are no numbers.
+double draw_fill(DType t, Random& random) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double huge = t == DType::f64 ? 1e300 : t == DType::f16 ? 65504 : 1e30;
+  const double tiny = t == DType::f16 ? 0x1p-24 : 1e-30;
+  const std::array fills = {60000.0, -60000.0, huge, -huge, 0.7 * huge, tiny, infinity, -infinity, std::nan("")};
+  return fills[random.below(fills.size())];
+}
+
+/// Land that all operands have, or nearly all; of one value, or of one in each.
+TEST_P(GpuEmulatedSums, OfMarkedPositions) {
+  const DType t = GetParam();
+  Random random(3);
+  for (int turn = 0; turn < (sanitized ? 25 : 250); ++turn) {
+    Grid g = grid_of(t);
+    g.bound = std::ldexp(g.step, -50);  // nothing between two grid points
+    const std::size_t operands = 2 + random.below(random.below(2) == 0 ? 3 : 7);
+    const bool alike = random.below(2) == 0;
+    SCOPED_TRACE("turn " + std::to_string(turn) + ", " + std::to_string(operands) + " operands");
+    const LaneOrder order(turn % 32, turn % 2 == 0 ? 13 : 31);
+    std::vector<Array> arrays(operands, Array(t, random.below(8) == 0 ? 3000 : 4096));
+    for (std::size_t begin = 0; begin < arrays[0].count; begin += 2048) {
+      auto course = static_cast<Course>(random.below(courses));
+      const auto planes = static_cast<int>(random.below(static_cast<std::size_t>(exact_bits(t)) + 1));
+      const std::vector<bool> common = draw_marks(random);
+      double fill = draw_fill(t, random);
+      for (Array& x : arrays) {
+        if (!alike) course = static_cast<Course>(random.below(courses));
+        if (random.below(4) == 0) fill = draw_fill(t, random);
+        fill_chunk(x, begin, course, planes, g, random);
+        std::vector<bool> marks = common;
+        if (random.below(16) == 0) marks[random.below(marks.size())].flip();
+        if (random.below(16) == 0) marks.assign(marks.size(), false);
+        for (std::size_t i = begin; i < std::min(begin + 2048, x.count); ++i)
+          if (marks[i - begin]) x.set_value(i, fill);
+        if (random.below(16) == 0) x.set_value(begin, draw_fill(t, random));
+      }
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_sums(arrays, g));
+    ASSERT_NO_FATAL_FAILURE(expect_sums_of_sums(arrays, g));
+  }
+}
+
+/// Positions that are marked, but not held, as no encoder writes them: the last run of marks ends elsewhere.
+TEST_P(GpuEmulatedSums, OfPositionsThatAreNotHeld) {
+  const DType t = GetParam();
+  const Grid g = grid_of(t);
+  Random random(4);
+  for (int turn = 0; turn < (sanitized ? 25 : 250); ++turn) {
+    SCOPED_TRACE("turn " + std::to_string(turn));
+    const auto course = static_cast<Course>(random.below(courses - 1));
+    const std::size_t block = random.below(3) == 0 ? 0 : random.below(32);
+    const std::size_t at = random.below(2) == 0 ? 0 : random.below(60);
+    const auto bit = static_cast<std::uint8_t>(1U << random.below(8));
+    std::vector<Outcome> frames(2 + random.below(3));
+    Array x(t, 2048);
+    for (Outcome& f : frames) {
+      fill_chunk(x, 0, course, 6, g, random);
+      for (std::size_t i = at; i < at + 4; ++i) x.set_value(64 * block + i, 60000);
+      // So that no other block has sparse bytes behind those of its marks.
+      for (std::size_t i = 64 * block + 64; i < x.count; ++i) x.set_value(i, x.value(64 * block + 63));
+      f = encoded(x, g);
+      std::size_t last = f.frame.size() - 1;  // of the plane of marks, which comes before padding only
+      while (f.frame[last] == 0) --last;
+      if (f.frame[last] != bit) f.frame[last] ^= bit;
+      patch_checksum(f.frame.data(), f.frame.size());
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_sum(nullptr, x, frames, g));
   }
 }
 
