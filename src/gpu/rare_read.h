@@ -181,8 +181,10 @@ LACONIC_GPU_FN std::uint64_t next_plane(RareBlock& b, std::uint32_t r) {
 /// Planes -> rows of zigzag residuals, eight planes at a time.
 template <class I, class R>
 LACONIC_GPU_FN void rows_of_zigzag(const Warp& w, PerLane<RareBlock>& blocks, const Rows<R>& rows) {
-  LACONIC_GPU_KEEP_LOOP
-  for (std::uint32_t g = 0; g < sizeof(I); ++g) {
+  constexpr int size = Unit<R>::size;
+  const std::uint32_t widest = w.max([&](int l) { return blocks[l].width; });
+  std::uint32_t g = 0;
+  do {
     w.each([&](int l) {
       std::uint32_t bits[2][8];
       LACONIC_GPU_UNROLL
@@ -197,14 +199,20 @@ LACONIC_GPU_FN void rows_of_zigzag(const Warp& w, PerLane<RareBlock>& blocks, co
         transpose_bits(bits[h]);
         bytes_in_order(bits[h], x);
         LACONIC_GPU_UNROLL
-        for (int i = 0; i < 32; ++i) {
-          R& at = rows.at(l, 32 * h + i);
-          const R byte = static_cast<R>(x[i / 4] >> (8 * (i % 4)) & 255);
-          at = g == 0 ? byte : static_cast<R>(at | byte << (8 * g));
+        for (int u = 0; u < 32 / size; ++u) {
+          Unit<R>& at = rows.unit(l, 32 / size * h + u);
+          Unit<R> v{};
+          if (g != 0) v = at;
+          LACONIC_GPU_UNROLL
+          for (int e = 0; e < size; ++e) {
+            const int i = size * u + e;
+            v.v[e] = static_cast<R>(v.v[e] | static_cast<R>(x[i / 4] >> (8 * (i % 4)) & 255) << (8 * g));
+          }
+          at = v;
         }
       }
     });
-  }
+  } while (8 * ++g < widest);
 }
 
 /// A lane's residuals and the sums that its block leaves to those behind it.
@@ -220,13 +228,17 @@ LACONIC_GPU_FN bool integers_of_zigzag(const Warp& w, const Start& start, const 
                                        const PerLane<OperandBlock>& parts, const Rows<R>& rows) {
   using U = slice::Unsigned<I>;
   const Predictor predictor = start.word.predictor;
-  const auto residual = [&](int l, int i) { return slice::unzigzag<I>(static_cast<U>(rows.at(l, i))); };
   PerLane<RunningSums<I>> sums;
   w.each([&](int l) {
     if (predictor == Predictor::none || blocks[l].lossless()) return;
-    for (int i = 0; i < block_values; ++i) {
-      sums[l].residuals = wrap_add(sums[l].residuals, residual(l, i));
-      sums[l].prefixes = wrap_add(sums[l].prefixes, sums[l].residuals);
+    LACONIC_GPU_KEEP_LOOP
+    for (int u = 0; u < Rows<R>::units; ++u) {
+      const Unit<R> v = rows.unit(l, u);
+      LACONIC_GPU_UNROLL
+      for (const R z : v.v) {
+        sums[l].residuals = wrap_add(sums[l].residuals, slice::unzigzag<I>(static_cast<U>(z)));
+        sums[l].prefixes = wrap_add(sums[l].prefixes, sums[l].residuals);
+      }
     }
   });
   I total = 0;
@@ -236,19 +248,25 @@ LACONIC_GPU_FN bool integers_of_zigzag(const Warp& w, const Start& start, const 
     start_of = w.sum_below<I>(
         [&](int l) { return wrap_add(static_cast<I>(static_cast<U>(below[l]) * U{64}), sums[l].prefixes); }, total);
   const I base = static_cast<I>(start.base);
-  const bool starts_elsewhere = predictor != Predictor::none &&
-                                w.any([&](int l) { return l == 0 && !blocks[l].lossless() && residual(0, 0) != 0; });
+  const bool starts_elsewhere =
+      predictor != Predictor::none && w.any([&](int l) { return l == 0 && !blocks[l].lossless() && rows[0] != 0; });
   w.each([&](int l) {
     const bool lossless = blocks[l].lossless();
     I q = wrap_add(base, start_of[l]);
     if (blocks[l].extra == Extra::lossless)
       q = slice::order_map<I>(load_element<T>(parts[l].exact), sizeof(typename T::Bits));
     I slope = below[l];
-    for (int i = 0; i < block_values; ++i) {
-      const I r = residual(l, i);
-      slope = !lossless && predictor == Predictor::second ? wrap_add(slope, r) : r;
-      q = !lossless && predictor == Predictor::none ? wrap_add(base, r) : wrap_add(q, slope);
-      rows.at(l, i) = q;
+    LACONIC_GPU_KEEP_LOOP
+    for (int u = 0; u < Rows<R>::units; ++u) {
+      Unit<R> v = rows.unit(l, u);
+      LACONIC_GPU_UNROLL
+      for (R& z : v.v) {
+        const I r = slice::unzigzag<I>(static_cast<U>(z));
+        slope = !lossless && predictor == Predictor::second ? wrap_add(slope, r) : r;
+        q = !lossless && predictor == Predictor::none ? wrap_add(base, r) : wrap_add(q, slope);
+        z = q;
+      }
+      rows.unit(l, u) = v;
     }
   });
   return !starts_elsewhere;

@@ -90,11 +90,11 @@ LACONIC_GPU_FN void planes_of_group(const Rows<R>& rows, int l, int g, std::uint
   for (int r = 0; r < 8; ++r) plane[r] = std::uint64_t{half[1][r]} << 32 | half[0][r];
 }
 
-/// f(r, plane r) for all planes of a row.
+/// f(r, plane r) for the planes of a row, at least so many.
 template <class R, class F>
-LACONIC_GPU_FN void each_plane(const Rows<R>& rows, int l, F f) {
+LACONIC_GPU_FN void each_plane(const Rows<R>& rows, int l, std::uint32_t planes, F f) {
   LACONIC_GPU_KEEP_LOOP
-  for (int g = 0; g < static_cast<int>(sizeof(R)); ++g) {
+  for (int g = 0; 8 * g < static_cast<int>(planes); ++g) {
     std::uint64_t plane[8];
     planes_of_group(rows, l, g, plane);
     LACONIC_GPU_UNROLL
@@ -102,25 +102,61 @@ LACONIC_GPU_FN void each_plane(const Rows<R>& rows, int l, F f) {
   }
 }
 
+/// How many bytes of each plane of a block are not zero: four bits each.
+template <class R>
+struct PlaneBytes {
+  static constexpr int words = sizeof(R) / 2;  ///< of 16 planes
+  std::uint64_t word[words] = {};
+
+  LACONIC_GPU_FN void set(int r, std::uint32_t bytes) {
+    LACONIC_GPU_UNROLL
+    for (int k = 0; k < words; ++k)
+      if (r / 16 == k) word[k] |= std::uint64_t{bytes} << (4 * (r % 16));
+  }
+  /// How many planes from 0 up have at least 7.
+  [[nodiscard]] LACONIC_GPU_FN int full() const {
+    constexpr std::uint64_t ones = 0x1111111111111111;
+    int n = 0;
+    LACONIC_GPU_UNROLL
+    for (int k = 0; k < words; ++k)
+      if (n == 16 * k) n += trailing_zeros(~(word[k] + ones) & 8 * ones) / 4;
+    return n;
+  }
+  /// The sum over planes r and above.
+  [[nodiscard]] LACONIC_GPU_FN std::uint32_t from(std::uint32_t r) const {
+    constexpr std::uint64_t nibbles = 0x0F0F0F0F0F0F0F0F;
+    std::uint64_t pairs = 0;
+    LACONIC_GPU_UNROLL
+    for (int k = 0; k < words; ++k) {
+      const int below = static_cast<int>(r) - 16 * k;
+      const std::uint64_t v = below >= 16 ? 0 : below <= 0 ? word[k] : word[k] & ~std::uint64_t{0} << (4 * below);
+      pairs += (v & nibbles) + (v >> 4 & nibbles);
+    }
+    constexpr std::uint64_t bytes = 0x00FF00FF00FF00FF;
+    return static_cast<std::uint32_t>(((pairs & bytes) + (pairs >> 8 & bytes)) * 0x0001000100010001 >> 48);
+  }
+};
+
 /// Finds width, split and bytes of every block's planes.
 template <class R>
 LACONIC_GPU_FN void split_blocks(const Warp& w, const Rows<R>& rows, PerLane<BlockOut>& blocks) {
-  PerLane<std::uint64_t> full;  // bit r: plane r has at least 7 non-zero bytes
   w.each([&](int l) {
     slice::Unsigned<R> any = 0;
-    for (int i = 0; i < block_values; ++i) any |= static_cast<slice::Unsigned<R>>(rows.at(l, i));
-    blocks[l].width = static_cast<std::uint32_t>(bit_width(any));
-    full[l] = 0;
-    each_plane(rows, l, [&](int r, std::uint64_t plane) {
-      if (count_ones(non_zero_bytes(plane)) >= 7) full[l] |= std::uint64_t{1} << r;
+    LACONIC_GPU_KEEP_LOOP
+    for (int u = 0; u < Rows<R>::units; ++u) {
+      const Unit<R> v = rows.unit(l, u);
+      for (const R z : v.v) any |= static_cast<slice::Unsigned<R>>(z);
+    }
+    BlockOut& b = blocks[l];
+    b.width = static_cast<std::uint32_t>(bit_width(any));
+    PlaneBytes<R> bytes;
+    each_plane(rows, l, b.width, [&](int r, std::uint64_t plane) {
+      bytes.set(r, static_cast<std::uint32_t>(count_ones(non_zero_bytes(plane))));
     });
-    const int run = trailing_ones(full[l]);
-    const auto width = static_cast<int>(blocks[l].width);
-    blocks[l].dense = static_cast<std::uint32_t>(slice::dense_planes_after(width, run < width ? run : width));
-    each_plane(rows, l, [&](int r, std::uint64_t plane) {
-      if (static_cast<std::uint32_t>(r) >= blocks[l].dense)
-        blocks[l].sparse_bytes += static_cast<std::uint32_t>(count_ones(non_zero_bytes(plane)));
-    });
+    const auto width = static_cast<int>(b.width);
+    const int full = bytes.full();
+    b.dense = static_cast<std::uint32_t>(slice::dense_planes_after(width, full < width ? full : width));
+    b.sparse_bytes = bytes.from(b.dense);
   });
 }
 

@@ -55,6 +55,20 @@ TEST_P(GpuEmulated, EncodesAndDecodesAsTheCpu) {
       }
 }
 
+/// Blocks whose planes are all sparse, with more bytes than a byte counts.
+TEST(GpuEmulatedBlocks, OfManySparseBytes) {
+  const Grid g = make_grid(DType::f64, 1e-14, 1.3);
+  ASSERT_TRUE(slice::params_for(g, 1).wide);
+  Random random(5);
+  Array x(DType::f64, 4096);
+  for (std::size_t i = 0; i < x.count; ++i) x.set_value(i, i % 64 < 24 ? 0.5 : random.symmetric());
+  const Outcome expected = encoded(x, g);
+  ASSERT_NO_FATAL_FAILURE(expect_same_frame(expected.frame, emulated_encode(x, g)));
+  Array y(x.dtype, x.count);
+  ASSERT_EQ(emulated_decode(expected.frame, g, 1, 1, y), 0U);
+  ASSERT_TRUE(decoded(x, expected) == y);
+}
+
 TEST_P(GpuEmulated, EncodesToSlots) {
   const DType t = GetParam();
   constexpr std::size_t count = 3 * 2048 + 100;
