@@ -93,7 +93,7 @@ constexpr std::uint64_t most_delay = 512;
 std::uint64_t kept_places(std::uint64_t chunks) { return std::min(tiles_of(chunks, tile_warps), 2 * most_delay); }
 
 /// Warps that can have scratch memory at once; more have to wait for it.
-constexpr std::size_t most_scratch_places = 512;
+constexpr std::size_t most_scratch_places = 1024;
 std::size_t scratch_places(std::size_t count) {
   return std::clamp<std::size_t>(slice::chunks_of(count), 1, most_scratch_places);
 }
