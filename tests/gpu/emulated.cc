@@ -207,8 +207,8 @@ Emulated emulated_sum(const Array& like, const Array* x, const std::vector<Emula
         const Memory memory(2 * std::size_t{bytes});
         std::uint32_t taken[2] = {};
         write_tiles<R>(SumOp<T, R>{plan, reinterpret_cast<const typename T::Bits*>(from.data()), sources,
-                                    ScratchPool{memory.data(), taken, 2, bytes}, like.count},
-                        sink);
+                                   ScratchPool{memory.data(), taken, 2, bytes}, like.count},
+                       sink);
       });
   sum.faults |= report.faults;
   return sum;
