@@ -123,21 +123,24 @@ template <class T>
 LACONIC_GPU_FN bool decode_fast(const Warp& w, const Params& p, const ChunkIn& in, int count, std::uint8_t* region,
                                 typename T::Bits* y) {
   using I = std::int32_t;
-  if (!fetch_chunk(w, in, region, region_bytes<I>)) return false;
+  if (!fetch_chunk(w, in, region, region_bytes<I> - PlaneStore::bytes)) return false;
   const std::uint8_t* bytes = region + bytes_before_chunk(in);
   const Rows<I> rows(region);
   FoundParts found;
   PerLane<std::uint64_t> marks;
   const Start& start = found.start;
-  const auto read = [&](auto& planes) {
-    if (!read_planes(w, bytes, found, planes, marks)) return false;
+  const auto to_rows = [&](const PlaneStore& store, auto planes) {
+    store.get(w, planes);
     rows_of_planes<false>(w, planes, start.word.predictor, static_cast<I>(start.base), rows);
-    return true;
   };
-  if (find_parts(w, bytes, in.size, p.shape, 16, found) == FastRead::done) {
-    PerLane<Planes<1>> planes;
-    PerLane<Planes<2>> wide;
-    if (!(found.widest <= 8 ? read(planes) : read(wide))) return false;
+  if (find_parts(w, bytes, in.size, p.shape, PlaneStore::most, found) == FastRead::done) {
+    PlaneStore planes(planes_in_region(region));
+    if (!read_planes(w, bytes, found, planes, marks)) return false;
+    if (found.widest <= 8) {
+      to_rows(planes, PerLane<Planes<1>>{});
+    } else {
+      to_rows(planes, PerLane<Planes<2>>{});
+    }
   } else {
     if (start.word.kind == Kind::fill) return decode_fill<T>(w, p, bytes, in.size, y, count);
     if (!is_constant_chunk(start, in.size)) return false;

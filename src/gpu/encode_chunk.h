@@ -13,6 +13,11 @@ namespace laconic::gpu::LACONIC_GPU_SIDE {
 template <class R>
 inline constexpr std::uint32_t region_bytes = Rows<R>::bytes + (sizeof(R) == 4 ? 1392 : 256);
 
+/// Where a region has planes, in place of the rows' second half: behind any chunk of as many planes.
+LACONIC_GPU_FN std::uint8_t* planes_in_region(std::uint8_t* region) {
+  return region + region_bytes<std::int32_t> - PlaneStore::bytes;
+}
+
 /// Rows of integers, held -> bytes in the region that the rows lie in, with the predictor `given` or one that is
 /// chosen.
 LACONIC_GPU_FN Made write_rows(const Warp& w, const Rows<std::int32_t>& rows, const Choice<std::int32_t>* given,
@@ -21,15 +26,14 @@ LACONIC_GPU_FN Made write_rows(const Warp& w, const Rows<std::int32_t>& rows, co
   const Choice<std::int32_t> choice = given != nullptr ? *given : choose_predictor<std::int32_t>(w, rows, true, cost);
   const bool chained = choice.predictor != Predictor::none;
   if (choice.predictor == Predictor::second) slopes_in_place(w, rows);
-  if (cost <= 8 * 16) {  // else a sampled residual needs more than 8 planes
-    PerLane<Planes<1>> planes;
-    if (planes_of_rows(w, rows, chained, choice.base, planes)) {
-      const std::uint32_t n = write_planes(w, planes, choice, fill, shape, longest, region);
-      return n != 0 ? Made{Made::As::bytes, n} : Made{Made::As::raw, 0};
-    }
-  }
-  PerLane<Planes<2>> planes;
-  if (!planes_of_rows(w, rows, chained, choice.base, planes)) return {Made::As::again, 0};
+  PlaneStore planes(planes_in_region(region));
+  const auto fits = [&](auto in_registers) {
+    if (!planes_of_rows(w, rows, chained, choice.base, in_registers)) return false;
+    planes.put(w, in_registers);
+    return true;
+  };
+  // A sampled residual may need more than 8 planes.
+  if ((cost > 8 * 16 || !fits(PerLane<Planes<1>>{})) && !fits(PerLane<Planes<2>>{})) return {Made::As::again, 0};
   const std::uint32_t n = write_planes(w, planes, choice, fill, shape, longest, region);
   return n != 0 ? Made{Made::As::bytes, n} : Made{Made::As::raw, 0};
 }

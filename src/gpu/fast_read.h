@@ -191,28 +191,58 @@ LACONIC_GPU_FN bool read_planes(const Warp& w, const std::uint8_t* in, const Fou
   return !starts_elsewhere(w, found, any);
 }
 
-/// Adds a chunk's residuals to planes in two's complement, as they come: they are never there all at once. `marked`:
-/// also reads the marks of its fill blocks.
-template <bool marked, int G>
-LACONIC_GPU_FN bool add_read_planes(const Warp& w, const std::uint8_t* in, const FoundParts& found,
-                                    PerLane<Planes<G>>& planes, PerLane<std::uint64_t>& marks) {
+/// The same into shared memory.
+LACONIC_GPU_FN bool read_planes(const Warp& w, const std::uint8_t* in, const FoundParts& found, PlaneStore& planes,
+                                PerLane<std::uint64_t>& marks) {
+  planes.count = found.widest > 0 ? static_cast<int>(found.widest) : 1;
   PerLane<std::uint32_t> any;
   w.each([&](int l) {
     PlanesIn from(in, found.blocks[l], found.widest);
-    std::uint32_t sign[2];
+    Plane sign;
+    from.next(0, sign.half[0], sign.half[1]);
+    any[l] = sign.half[0];
+    LACONIC_GPU_KEEP_LOOP
+    for (int r = 0; r < planes.count; ++r) {  // plane r is zigzag plane r + 1, turned over by the sign
+      Plane z;
+      from.next(static_cast<std::uint32_t>(r + 1), z.half[0], z.half[1]);
+      any[l] |= z.half[0];
+      planes.at(r, l) = z ^ sign;
+    }
+    marks[l] = from.marks();
+  });
+  return !starts_elsewhere(w, found, any);
+}
+
+/// Adds a chunk's residuals to `sum`, which has room for one plane more than either has. `marked`: also reads the marks
+/// of its fill blocks.
+template <bool marked>
+LACONIC_GPU_FN bool add_read_planes(const Warp& w, const std::uint8_t* in, const FoundParts& found, PlaneStore& sum,
+                                    PerLane<std::uint64_t>& marks) {
+  const int before = sum.count;
+  const auto widest = static_cast<int>(found.widest);
+  const int after = (before > widest ? before : widest) + 1;
+  PerLane<std::uint32_t> any;
+  w.each([&](int l) {
+    PlanesIn from(in, found.blocks[l], found.widest);
+    Plane sign;
+    from.next(0, sign.half[0], sign.half[1]);
+    any[l] = sign.half[0];
     std::uint32_t carry[2] = {0, 0};
-    from.next(0, sign[0], sign[1]);
-    any[l] = sign[0];
-    LACONIC_GPU_UNROLL
-    for (int r = 0; r < 8 * G; ++r) {  // plane r is zigzag plane r + 1, turned over by the sign
-      std::uint32_t plane[2] = {0, 0};
-      if (r + 1 < 8 * G) from.next(static_cast<std::uint32_t>(r + 1), plane[0], plane[1]);
-      any[l] |= plane[0];
+    Plane of_sum;
+    LACONIC_GPU_KEEP_LOOP
+    for (int r = 0; r < after; ++r) {
+      if (r < before) of_sum = sum.at(r, l);  // else like the highest
+      Plane result = of_sum;
+      Plane z;
+      from.next(static_cast<std::uint32_t>(r + 1), z.half[0], z.half[1]);
+      any[l] |= z.half[0];
       LACONIC_GPU_UNROLL
-      for (int h = 0; h < 2; ++h) add_bits(planes[l].half[r][h], plane[h] ^ sign[h], carry[h]);
+      for (int h = 0; h < 2; ++h) add_bits(result.half[h], z.half[h] ^ sign.half[h], carry[h]);
+      sum.at(r, l) = result;
     }
     if constexpr (marked) marks[l] = from.marks();
   });
+  sum.count = after;
   return !starts_elsewhere(w, found, any);
 }
 

@@ -1,8 +1,8 @@
-// From planes in registers to a chunk in shared memory: coded chunks without entries, constant ones, and the decision
+// From planes to a chunk in shared memory: coded chunks without entries, constant ones, and the decision
 // that the elements themselves would be shorter. Source: ours; the definition is codec/slice/chunk_writer.cc.
 #pragma once
 
-#include "gpu/planes.h"
+#include "gpu/plane_store.h"
 #include "gpu/sections.h"
 
 namespace laconic::gpu::LACONIC_GPU_SIDE {
@@ -21,43 +21,37 @@ LACONIC_GPU_FN Fill fill_of(const Warp& w, const PerLane<std::uint64_t>& marks, 
 }
 
 /// How a lane's block is stored.
-template <int G>
 struct BlockPlan {
   std::uint32_t width, dense;
   std::uint32_t mark_bytes;    ///< mask of the plane of marks
-  std::uint32_t masks[2 * G];  ///< byte r: the mask of plane r
+  std::uint32_t sparse_bytes;  ///< of planes and marks, beside their masks
 };
 
-/// The plan of zigzag planes; `widest`: no lane's block has more planes.
-template <int G>
-LACONIC_GPU_FN void plan_block(const Planes<G>& p, std::uint32_t width, std::uint32_t widest, BlockPlan<G>& plan) {
-  plan.width = width;
-  std::uint32_t run = 0;
+/// The plan of a lane's planes; `widest`: no block has more.
+LACONIC_GPU_FN void plan_block(const PlaneStore& planes, int l, int widest, BlockPlan& plan) {
+  const Plane sign = planes.top(l);
+  std::uint64_t bytes = 0;  // four bits a plane: how many are not zero
+  int width = 0;
+  int run = 0;
   bool running = true;
-  LACONIC_GPU_UNROLL
-  for (int r = 0; r < 8 * G; ++r) {
-    if (r % 4 == 0) plan.masks[r / 4] = 0;
-    if (static_cast<std::uint32_t>(r) >= widest) continue;
-    const std::uint32_t mask = non_zero_bytes(p.half[r][0], p.half[r][1]);
-    plan.masks[r / 4] |= mask << (8 * (r % 4));
+  LACONIC_GPU_KEEP_LOOP
+  for (int r = 0; r < widest; ++r) {
+    const Plane z = planes.zigzag(r, l, sign);
+    const std::uint32_t mask = non_zero_bytes(z.half[0], z.half[1]);
+    bytes |= static_cast<std::uint64_t>(count_ones(mask)) << (4 * r);
+    if (mask != 0) width = r + 1;
     const std::uint32_t zeros = mask ^ 255;
-    running = running && static_cast<std::uint32_t>(r) < width && (zeros & (zeros - 1)) == 0;
+    running = running && (zeros & (zeros - 1)) == 0;
     run += running ? 1 : 0;
   }
-  plan.dense = static_cast<std::uint32_t>(slice::dense_planes_after(static_cast<int>(width), static_cast<int>(run)));
-}
-
-/// How many bytes the sparse planes take beside their masks.
-template <int G>
-LACONIC_GPU_FN std::uint32_t sparse_bytes(const BlockPlan<G>& plan) {
-  std::uint32_t n = static_cast<std::uint32_t>(count_ones(plan.mark_bytes));
-  LACONIC_GPU_UNROLL
-  for (int i = 0; i < 2 * G; ++i) {
-    const int dense_here = static_cast<int>(plan.dense) - 4 * i;
-    const std::uint32_t sparse = dense_here >= 4 ? 0 : dense_here <= 0 ? ~0U : ~0U << (8 * dense_here);
-    n += static_cast<std::uint32_t>(count_ones(plan.masks[i] & sparse));
-  }
-  return n;
+  const int dense = slice::dense_planes_after(width, run);
+  constexpr std::uint64_t nibbles = 0x0F0F0F0F0F0F0F0F;
+  const std::uint64_t sparse = dense >= PlaneStore::most ? 0 : bytes >> (4 * dense);
+  const std::uint64_t pairs = (sparse & nibbles) + (sparse >> 4 & nibbles);
+  plan.width = static_cast<std::uint32_t>(width);
+  plan.dense = static_cast<std::uint32_t>(dense);
+  plan.sparse_bytes = static_cast<std::uint32_t>(pairs * 0x0101010101010101 >> 56) +
+                      static_cast<std::uint32_t>(count_ones(plan.mark_bytes));
 }
 
 LACONIC_GPU_FN void put_sparse(std::uint32_t word, std::uint8_t*& bytes) {
@@ -68,56 +62,26 @@ LACONIC_GPU_FN void put_sparse(std::uint32_t word, std::uint8_t*& bytes) {
 }
 
 /// Stores a lane's planes at their places in the three sections.
-template <int G>
-LACONIC_GPU_FN void put_block(const Planes<G>& p, const BlockPlan<G>& plan, std::uint64_t mark_plane,
-                              std::uint32_t widest, bool marked, std::uint8_t* dense, std::uint8_t* masks,
-                              std::uint8_t* bytes) {
-  LACONIC_GPU_UNROLL
-  for (int r = 0; r < 8 * G; ++r) {
+LACONIC_GPU_FN void put_block(const PlaneStore& planes, int l, const BlockPlan& plan, std::uint64_t mark_plane,
+                              int widest, bool marked, std::uint8_t* dense, std::uint8_t* masks, std::uint8_t* bytes) {
+  const Plane sign = planes.top(l);
+  LACONIC_GPU_KEEP_LOOP
+  for (int r = 0; r < widest; ++r) {
+    const Plane z = planes.zigzag(r, l, sign);
     const auto ur = static_cast<std::uint32_t>(r);
-    if (ur >= widest) continue;
     if (ur < plan.dense) {
-      store32(dense + 8 * r, p.half[r][0]);
-      store32(dense + 8 * r + 4, p.half[r][1]);
+      store32(dense + 8 * r, z.half[0]);
+      store32(dense + 8 * r + 4, z.half[1]);
     } else if (ur < plan.width) {
-      *masks++ = static_cast<std::uint8_t>(plan.masks[r / 4] >> (8 * (r % 4)));
-      put_sparse(p.half[r][0], bytes);
-      put_sparse(p.half[r][1], bytes);
+      *masks++ = static_cast<std::uint8_t>(non_zero_bytes(z.half[0], z.half[1]));
+      put_sparse(z.half[0], bytes);
+      put_sparse(z.half[1], bytes);
     }
   }
   if (!marked) return;
   *masks = static_cast<std::uint8_t>(plan.mark_bytes);
   put_sparse(static_cast<std::uint32_t>(mark_plane), bytes);
   put_sparse(static_cast<std::uint32_t>(mark_plane >> 32), bytes);
-}
-
-/// Whether all residuals are the same (zigzag planes); then that is `residual`.
-template <int G>
-LACONIC_GPU_FN bool all_residuals_equal(const Warp& w, const PerLane<Planes<G>>& planes, std::int32_t& residual) {
-  // Most chunks show it in the lowest planes.
-  if (w.any([&](int l) {
-        const auto& half = planes[l].half;
-        return half[0][0] != 0 - (half[0][0] & 1) || half[0][0] != half[0][1] || half[1][0] != 0 - (half[1][0] & 1) ||
-               half[1][0] != half[1][1];
-      }))
-    return false;
-  PerLane<std::uint32_t> first;
-  const bool differ = w.any([&](int l) {
-    bool same = true;
-    std::uint32_t z = 0;
-    LACONIC_GPU_UNROLL
-    for (int r = 0; r < 8 * G; ++r) {
-      const std::uint32_t bit = planes[l].half[r][0] & 1;
-      z |= bit << r;
-      same = same && planes[l].half[r][0] == 0 - bit && planes[l].half[r][1] == 0 - bit;
-    }
-    first[l] = z;
-    return !same;
-  });
-  if (differ) return false;
-  const std::uint32_t z = w.from(first, 0);
-  residual = slice::unzigzag<std::int32_t>(z);
-  return !w.any([&](int l) { return first[l] != z; });
 }
 
 /// Writes a constant chunk; returns its bytes.
@@ -133,33 +97,24 @@ LACONIC_GPU_FN std::uint32_t write_constant(const Warp& w, std::int64_t q, const
   return start_bytes<I>(s, shape);
 }
 
-/// Writes the chunk of these residuals (two's complement; they become zigzag) and returns its bytes; 0, and nothing is
-/// written, where `longest` bytes or more would be needed. `out`: 4-byte aligned shared memory.
-template <int G>
-LACONIC_GPU_FN std::uint32_t write_planes(const Warp& w, PerLane<Planes<G>>& planes, Choice<std::int32_t> choice,
+/// Writes the chunk of these residuals and returns its bytes; 0, and nothing is written, where `longest` bytes or more
+/// would be needed. `out`: 4-byte aligned shared memory, with room before the planes, if they lie behind it, for what
+/// all of them take at most.
+LACONIC_GPU_FN std::uint32_t write_planes(const Warp& w, const PlaneStore& planes, Choice<std::int32_t> choice,
                                           const Fill& fill, const ChunkShape& shape, std::uint32_t longest,
                                           std::uint8_t* out) {
-  PerLane<BlockPlan<G>> plan;
-  const std::uint32_t widest = w.max([&](int l) {
-    to_zigzag(planes[l]);
-    std::uint32_t width = 0;
-    LACONIC_GPU_UNROLL
-    for (int r = 0; r < 8 * G; ++r) {
-      if ((planes[l].half[r][0] | planes[l].half[r][1]) != 0) width = static_cast<std::uint32_t>(r + 1);
-    }
-    plan[l].width = width;
-    return width;
-  });
+  const int widest = widest_block(w, planes);
   if (!fill.any) {
     std::int32_t residual = 0;
     const bool constant = choice.predictor == Predictor::none ? all_residuals_equal(w, planes, residual) : widest == 0;
     if (constant) return write_constant<std::int32_t>(w, wrap_add(choice.base, residual), shape, out);
   }
 
+  PerLane<BlockPlan> plan;
   PerLane<std::uint32_t> codes;
   w.each([&](int l) {
     plan[l].mark_bytes = fill.any ? non_zero_bytes(slice::mark_plane(fill.marks[l])) : 0;
-    plan_block(planes[l], plan[l].width, widest, plan[l]);
+    plan_block(planes, l, widest, plan[l]);
     codes[l] = slice::make_code(static_cast<int>(plan[l].width), static_cast<int>(plan[l].dense));
   });
   const auto marked = [&](int l) { return fill.any && fill.marks[l] != 0; };
@@ -168,7 +123,7 @@ LACONIC_GPU_FN std::uint32_t write_planes(const Warp& w, PerLane<Planes<G>>& pla
       [&](int l) { return plan[l].dense | (plan[l].width - plan[l].dense + (marked(l) ? 1 : 0)) << 16; }, planes_total);
   std::uint32_t bytes_total = 0;
   const PerLane<std::uint32_t> bytes_below =
-      w.sum_below<std::uint32_t>([&](int l) { return sparse_bytes(plan[l]); }, bytes_total);
+      w.sum_below<std::uint32_t>([&](int l) { return plan[l].sparse_bytes; }, bytes_total);
 
   Start start;
   start.word.predictor = choice.predictor;
@@ -194,7 +149,7 @@ LACONIC_GPU_FN std::uint32_t write_planes(const Warp& w, PerLane<Planes<G>>& pla
   });
   write_codes(w, dictionary, codes, out + codes_at);
   w.each([&](int l) {
-    put_block(planes[l], plan[l], fill.any ? slice::mark_plane(fill.marks[l]) : 0, widest, marked(l),
+    put_block(planes, l, plan[l], fill.any ? slice::mark_plane(fill.marks[l]) : 0, widest, marked(l),
               out + dense_at + 8 * (planes_below[l] & 0xFFFF), out + masks_at + (planes_below[l] >> 16),
               out + bytes_at + bytes_below[l]);
   });

@@ -14,17 +14,7 @@ struct Planes {
   std::uint32_t half[count][2];
 };
 
-/// Two's complement -> zigzag: the sign becomes plane 0 and turns the others over.
-template <int G>
-LACONIC_GPU_FN void to_zigzag(Planes<G>& p) {
-  LACONIC_GPU_UNROLL
-  for (int h = 0; h < 2; ++h) {
-    const std::uint32_t sign = p.half[p.count - 1][h];
-    LACONIC_GPU_UNROLL
-    for (int r = p.count - 1; r > 0; --r) p.half[r][h] = p.half[r - 1][h] ^ sign;
-    p.half[0][h] = sign;
-  }
-}
+/// Zigzag -> two's complement.
 template <int G>
 LACONIC_GPU_FN void from_zigzag(Planes<G>& p) {
   LACONIC_GPU_UNROLL

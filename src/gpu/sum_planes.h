@@ -17,25 +17,6 @@ struct SumInput {
   [[nodiscard]] LACONIC_GPU_FN ChunkIn in(int j) const { return sources[j].chunk(chunk); }
 };
 
-/// What sums are made in. Narrow chunks would fit half of it, but most chunks' widest block does not once there are
-/// bits to spare for the sum, and two ways are twice the instructions for a multiprocessor's memory of them.
-using SumPlanes = Planes<2>;
-
-/// Whether all values of two's complement planes have so many bits to spare.
-LACONIC_GPU_FN bool leaves_spare(const Warp& w, const PerLane<SumPlanes>& planes, int spare) {
-  constexpr int top = SumPlanes::count - 1;
-  return !w.any([&](int l) {
-    std::uint32_t differ = 0;
-    LACONIC_GPU_UNROLL
-    for (int k = 2; k <= 4; ++k) {
-      if (k > spare + 1) continue;
-      differ |= planes[l].half[top + 1 - k][0] ^ planes[l].half[top][0];
-      differ |= planes[l].half[top + 1 - k][1] ^ planes[l].half[top][1];
-    }
-    return differ != 0;
-  });
-}
-
 /// A sum on its way, all lanes alike.
 struct PlaneSum {
   Predictor predictor = Predictor::none;
@@ -65,26 +46,26 @@ LACONIC_GPU_FN FastRead start_with_local(const Warp& w, const SumPlan& plan, con
 }
 
 /// The residuals of what start_with_local() has left in the rows.
-LACONIC_GPU_FN FastRead local_planes(const Warp& w, const Rows<std::int32_t>& rows, int spare, PlaneSum& sum,
-                                     PerLane<SumPlanes>& planes) {
-  const bool fits =
-      planes_of_rows(w, rows, sum.predictor != Predictor::none, static_cast<std::int32_t>(sum.base), planes);
-  if (!fits || !leaves_spare(w, planes, spare)) return FastRead::too_wide;
+LACONIC_GPU_FN FastRead local_planes(const Warp& w, const Rows<std::int32_t>& rows, const PlaneSum& sum,
+                                     PlaneStore& planes) {
+  PerLane<Planes<2>> in_registers;
+  if (!planes_of_rows(w, rows, sum.predictor != Predictor::none, static_cast<std::int32_t>(sum.base), in_registers))
+    return FastRead::too_wide;
+  planes.put(w, in_registers);
+  planes.trim(w);
   return FastRead::done;
 }
 
 /// Adds a stream's chunk.
 template <class Marks>
-LACONIC_GPU_FN FastRead add_stream(const Warp& w, const Params& p, const ChunkIn& in, int spare, std::uint8_t* region,
-                                   Marks& exceptions, PlaneSum& sum, PerLane<SumPlanes>& planes) {
-  if (in.size < 4 || !fetch_chunk(w, in, region, region_bytes<std::int32_t>)) return FastRead::rare;
+LACONIC_GPU_FN FastRead add_stream(const Warp& w, const Params& p, const ChunkIn& in, std::uint8_t* region,
+                                   Marks& exceptions, PlaneSum& sum, PlaneStore& planes) {
+  if (in.size < 4 || !fetch_chunk(w, in, region, region_bytes<std::int32_t> - PlaneStore::bytes)) return FastRead::rare;
   const std::uint8_t* bytes = region + bytes_before_chunk(in);
   if (!exceptions.admits(Word::unpack(load32(bytes)))) return Marks::refused;
   FoundParts found;
   const Start& start = found.start;
-  // Blocks of no more planes have values that leave the spare bits alone.
-  const FastRead read =
-      find_parts(w, bytes, in.size, p.shape, static_cast<std::uint32_t>(SumPlanes::count - spare), found);
+  const FastRead read = find_parts(w, bytes, in.size, p.shape, PlaneStore::most - 1, found);
   if (read == FastRead::too_wide) return read;
   PerLane<std::uint64_t> marks;
   const bool coded = read == FastRead::done;
@@ -94,7 +75,9 @@ LACONIC_GPU_FN FastRead add_stream(const Warp& w, const Params& p, const ChunkIn
     if (sum.coded && sum.predictor != start.word.predictor) return FastRead::unlike;
     sum.coded = true;
     sum.predictor = start.word.predictor;
+    if (planes.count == PlaneStore::most) return FastRead::too_wide;
     if (!add_read_planes<Marks::marked>(w, bytes, found, planes, marks)) return FastRead::rare;
+    planes.trim(w);
   }
   if (!exceptions.take(w, p, coded && start.word.has_fill, start.fill, marks)) return Marks::refused;
   sum.base += static_cast<std::uint32_t>(start.base);
@@ -120,14 +103,13 @@ LACONIC_GPU_FN bool start_alike(const Warp& w, const SumPlan& plan, const SumInp
 /// Adds all operands.
 template <class T, class Marks>
 LACONIC_GPU_FN FastRead add_planes_of(const Warp& w, const SumPlan& plan, const SumInput<T>& input,
-                                      std::uint8_t* region, Marks& exceptions, PlaneSum& sum,
-                                      PerLane<SumPlanes>& planes) {
-  const int spare = static_cast<int>(bit_width(static_cast<unsigned>(plan.operands - 1)));
+                                      std::uint8_t* region, Marks& exceptions, PlaneSum& sum, PlaneStore& planes) {
   FastRead read = FastRead::done;
-  if (plan.local) read = local_planes(w, Rows<std::int32_t>(region), spare, sum, planes);
+  if (!plan.local) planes.clear(w);
+  if (plan.local) read = local_planes(w, Rows<std::int32_t>(region), sum, planes);
   LACONIC_GPU_KEEP_LOOP
   for (int j = plan.local ? 1 : 0; read == FastRead::done && j < plan.operands; ++j) {
-    read = add_stream(w, plan.operand[j], input.in(j), spare, region, exceptions, sum, planes);
+    read = add_stream(w, plan.operand[j], input.in(j), region, exceptions, sum, planes);
     // A partial sum that is constant would have become a constant chunk, with another base.
     std::int32_t residual = 0;
     if (!Marks::marked && read == FastRead::done && j > 0 && j + 1 < plan.operands && sum.coded &&
@@ -139,7 +121,7 @@ LACONIC_GPU_FN FastRead add_planes_of(const Warp& w, const SumPlan& plan, const 
 
 template <class T>
 LACONIC_GPU_FN Made write_sum(const Warp& w, const SumPlan& plan, const PlaneSum& sum, const NoMarks<T>&,
-                              PerLane<SumPlanes>& planes, std::uint8_t* region) {
+                              PlaneStore& planes, std::uint8_t* region) {
   const auto base = static_cast<std::int32_t>(sum.base);
   if (!sum.coded) return {Made::As::bytes, write_constant<std::int32_t>(w, base, plan.result.shape, region)};
   Fill fill;
@@ -149,23 +131,23 @@ LACONIC_GPU_FN Made write_sum(const Warp& w, const SumPlan& plan, const PlaneSum
 }
 
 /// Whether the integers of these residuals, of `first` or `none`, are held.
-LACONIC_GPU_FN bool are_held(const Warp& w, const PerLane<SumPlanes>& planes, Predictor predictor,
+LACONIC_GPU_FN bool are_held(const Warp& w, const PlaneStore& planes, Predictor predictor,
                              const PerLane<std::uint64_t>& marks) {
   PerLane<std::uint32_t> last;  // bit r: plane r of the block's last residual
   w.each([&](int l) {
-    LACONIC_GPU_UNROLL
-    for (int r = 0; r < SumPlanes::count; ++r) last[l] |= planes[l].half[r][1] >> 31 << r;
+    LACONIC_GPU_KEEP_LOOP
+    for (int r = 0; r < planes.count; ++r) last[l] |= planes.at(r, l).half[1] >> 31 << r;
   });
   const PerLane<std::uint32_t> before = w.gather(last, [](int l) { return l == 0 ? 0 : l - 1; });
   const std::uint32_t mask = predictor == Predictor::none ? ~0U : 0;
   const int first = trailing_zeros(w.ballot([&](int l) { return ~marks[l] != 0; }));
   return !w.any([&](int l) {
     std::uint32_t differ[2] = {0, 0};
-    LACONIC_GPU_UNROLL
-    for (int r = 0; r < SumPlanes::count; ++r) {
-      const auto& plane = planes[l].half[r];
-      differ[0] |= plane[0] ^ ((plane[0] << 1 | (before[l] >> r & 1)) & mask);
-      differ[1] |= plane[1] ^ (funnel_right(plane[0], plane[1], 31) & mask);
+    LACONIC_GPU_KEEP_LOOP
+    for (int r = 0; r < planes.count; ++r) {
+      const Plane p = planes.at(r, l);
+      differ[0] |= p.half[0] ^ ((p.half[0] << 1 | (before[l] >> r & 1)) & mask);
+      differ[1] |= p.half[1] ^ (funnel_right(p.half[0], p.half[1], 31) & mask);
     }
     // Marked positions, and that of the first integer where others come before it; nothing comes before the chunk.
     std::uint64_t held = marks[l] | (l == first ? ~marks[l] & (marks[l] + 1) : 0);
@@ -178,7 +160,7 @@ LACONIC_GPU_FN bool are_held(const Warp& w, const PerLane<SumPlanes>& planes, Pr
 /// show.
 template <class T>
 LACONIC_GPU_FN Made write_sum(const Warp& w, const SumPlan& plan, const PlaneSum& sum, const CommonMarks<T>& common,
-                              PerLane<SumPlanes>& planes, std::uint8_t* region) {
+                              PlaneStore& planes, std::uint8_t* region) {
   if (!common.any()) return {};
   Choice<std::int32_t> choice{sum.predictor, static_cast<std::int32_t>(sum.base)};
   if (sum.predictor != Predictor::second && are_held(w, planes, sum.predictor, common.marks())) {
@@ -188,7 +170,9 @@ LACONIC_GPU_FN Made write_sum(const Warp& w, const SumPlan& plan, const PlaneSum
     return {bytes != 0 ? Made::As::bytes : Made::As::again, bytes};
   }
   const Rows<std::int32_t> rows(region);
-  rows_of_planes<false>(w, planes, choice.predictor, choice.base, rows);
+  PerLane<Planes<2>> in_registers;
+  planes.get(w, in_registers);
+  rows_of_planes<false>(w, in_registers, choice.predictor, choice.base, rows);
   common.hold_in(w, rows);
   if (choice.predictor != Predictor::none) choice.base = rows[0];
   return write_sum_of_rows(w, rows, choice, true, common, plan.result.shape, region);
@@ -205,11 +189,7 @@ LACONIC_GPU_FN Made sum_in_planes(const Warp& w, const SumPlan& plan, const SumI
     read = start_with_local(w, plan, input, Rows<std::int32_t>(region), exceptions, sum);
     if (read != FastRead::done) return {};
   }
-  PerLane<SumPlanes> planes;
-  w.each([&](int l) {
-    LACONIC_GPU_UNROLL
-    for (auto& plane : planes[l].half) plane[0] = plane[1] = 0;
-  });
+  PlaneStore planes(planes_in_region(region));
   read = add_planes_of(w, plan, input, region, exceptions, sum, planes);
   return read == FastRead::done ? write_sum(w, plan, sum, exceptions, planes, region) : Made{};
 }

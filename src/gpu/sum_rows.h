@@ -36,9 +36,9 @@ LACONIC_GPU_FN bool add_to_rows(const Warp& w, const Params& p, const ChunkIn& i
   FoundParts found;
   PerLane<std::uint64_t> marks;
   const Start& start = found.start;
-  if (find_parts(w, bytes, in.size, p.shape, SumPlanes::count, found) == FastRead::done) {
+  if (find_parts(w, bytes, in.size, p.shape, Planes<2>::count, found) == FastRead::done) {
     meet(operand_of(start));
-    PerLane<SumPlanes> planes;
+    PerLane<Planes<2>> planes;
     if (!read_planes(w, bytes, found, planes, marks)) return false;
     rows_of_planes<true>(w, planes, start.word.predictor, static_cast<std::int32_t>(start.base), rows);
     return common.take(w, p, start.word.has_fill, start.fill, marks);

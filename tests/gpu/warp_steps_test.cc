@@ -41,6 +41,7 @@ TEST(LookBack, AddsThoseThatHaveOnlyTheirOwnBytes) {
 TEST(Planes, GoToIntegersAndBack) {
   Random random(3);
   alignas(16) std::uint8_t memory[Rows<std::int32_t>::bytes];
+  alignas(8) std::uint8_t planes[PlaneStore::bytes];
   const Rows<std::int32_t> rows(memory);
   for (const int spread : {3, 100, 255, 30000, 65535}) {
     std::vector<std::int32_t> q(chunk_values);
@@ -51,10 +52,12 @@ TEST(Planes, GoToIntegersAndBack) {
     PerLane<Planes<2>> wide;
     EXPECT_EQ(planes_of_rows(Warp(), rows, true, q[0], narrow), spread <= 255);
     ASSERT_TRUE(planes_of_rows(Warp(), rows, true, q[0], wide));
-    for (auto& p : wide.value) {
-      to_zigzag(p);
-      from_zigzag(p);
-    }
+    PlaneStore store(planes);
+    store.put(Warp(), wide);
+    store.trim(Warp());
+    EXPECT_EQ(store.count, spread == 3 ? 2 : spread == 100 ? 7 : spread == 255 ? 8 : spread == 30000 ? 15 : 16);
+    wide = {};
+    store.get(Warp(), wide);
     rows_of_planes<false>(Warp(), wide, Predictor::first, q[0], rows);
     for (int i = 0; i < chunk_values; ++i) ASSERT_EQ(rows[i], q[static_cast<std::size_t>(i)]) << i;
   }
