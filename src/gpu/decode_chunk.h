@@ -97,8 +97,9 @@ LACONIC_GPU_FN typename T::Bits value_of_fill(const Params& p, std::uint64_t fil
 
 /// Elements of a chunk with marks; apart, so that others are not stored with registers for these.
 template <class T>
-LACONIC_GPU_RARE void store_filled(const Warp& w, const Params& p, Rows<std::int32_t> rows,
-                                   PerLane<std::uint64_t> marks, std::uint64_t fill, typename T::Bits* y, int count) {
+LACONIC_GPU_RARE void store_filled(const Warp& w, const Params& p, std::uint8_t* region, PerLane<std::uint64_t> marks,
+                                   std::uint64_t fill, typename T::Bits* y, int count) {
+  const Rows<std::int32_t> rows(region);
   const typename T::Bits value = value_of_fill<T>(p, fill);
   with_values<T, std::int32_t>(p, [&](auto f) { store_chunk<T>(w, rows, y, count, marks, value, f); });
 }
@@ -152,7 +153,7 @@ LACONIC_GPU_FN bool decode_fast(const Warp& w, const Params& p, const ChunkIn& i
   }
   if (w.any([&](int l) { return (marks[l] & ~elements_of_block(count, l)) != 0; })) return false;
   if (w.any([&](int l) { return marks[l] != 0; })) {
-    store_filled<T>(w, p, rows, marks, start.fill, y, count);
+    store_filled<T>(w, p, region, marks, start.fill, y, count);
   } else {
     store_values<T>(w, p, rows, y, count);
   }

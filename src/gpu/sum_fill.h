@@ -105,8 +105,9 @@ class CommonMarks {
 /// Rows that have a sum, held -> bytes in the region that they lie in. Not inlined, as it is large and has few callers
 /// that matter.
 template <class T>
-LACONIC_GPU_RARE Made write_sum_of_rows(const Warp& w, Rows<std::int32_t> rows, Choice<std::int32_t> choice, bool given,
+LACONIC_GPU_RARE Made write_sum_of_rows(const Warp& w, Choice<std::int32_t> choice, bool given,
                                         const CommonMarks<T>& common, const ChunkShape& shape, std::uint8_t* region) {
+  const Rows<std::int32_t> rows(region);
   const Fill fill = common.fill(w);
   const Made made = write_rows(w, rows, given ? &choice : nullptr, fill, shape, region_bytes<std::int32_t>, region);
   return made.as == Made::As::bytes ? made : Made{};

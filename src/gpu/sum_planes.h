@@ -175,7 +175,7 @@ LACONIC_GPU_FN Made write_sum(const Warp& w, const SumPlan& plan, const PlaneSum
   rows_of_planes<false>(w, in_registers, choice.predictor, choice.base, rows);
   common.hold_in(w, rows);
   if (choice.predictor != Predictor::none) choice.base = rows[0];
-  return write_sum_of_rows(w, rows, choice, true, common, plan.result.shape, region);
+  return write_sum_of_rows(w, choice, true, common, plan.result.shape, region);
 }
 
 /// The chunk, if it is to be had this way; `read` says why not.

@@ -123,7 +123,7 @@ LACONIC_GPU_RARE Made sum_in_rows(const Warp& w, const SumPlan& plan, const SumI
   for (int j = plan.local ? 1 : 0; j < plan.operands; ++j) {
     if (!add_operand_to_rows(w, plan, input, j, region, common, sum)) return {};
   }
-  return write_sum_of_rows(w, rows, sum.choice, sum.given, common, plan.result.shape, region);
+  return write_sum_of_rows(w, sum.choice, sum.given, common, plan.result.shape, region);
 }
 
 }  // namespace laconic::gpu::LACONIC_GPU_SIDE
