@@ -80,56 +80,24 @@ LACONIC_GPU_FN std::uint32_t xor_of(const Warp& w, PerLane<std::uint32_t> v) {
   return w.from(v, 0);
 }
 
-/// A lane's sum, a row further on.
-LACONIC_GPU_FN std::uint32_t next_row(const RowTable& table, std::uint32_t s, std::uint32_t word) {
-  return table.of[0][s & 255] ^ table.of[1][s >> 8 & 255] ^ table.of[2][s >> 16 & 255] ^ table.of[3][s >> 24] ^ word;
-}
-
-/// What the lanes' words of a whole span sum up to, each for its own lane.
-LACONIC_GPU_FN PerLane<std::uint32_t> sums_of_span(const Warp& w, const RowTable& table, const std::uint8_t* at) {
-  constexpr int ahead = 16;  // loads under way at once
-  PerLane<std::uint32_t> sum;
-  w.each([&](int l) {
-    std::uint32_t s = 0;
-    LACONIC_GPU_KEEP_LOOP
-    for (int r = 0; r < checksum_rows; r += ahead) {
-      std::uint32_t word[ahead];
-      LACONIC_GPU_UNROLL
-      for (int a = 0; a < ahead; ++a) word[a] = load32(at + 4 * (warp_lanes * (r + a) + l));
-      LACONIC_GPU_UNROLL
-      for (int a = 0; a < ahead; ++a) s = next_row(table, s, word[a]);
-    }
-    sum[l] = s;
-  });
-  return sum;
-}
-
-/// The same of `words` words, at most checksum_span.
-LACONIC_GPU_FN PerLane<std::uint32_t> sums_of_words(const Warp& w, const RowTable& table, const std::uint8_t* at,
-                                                    std::uint64_t words) {
+/// What `words` words (at most checksum_span) contribute when `after` words follow.
+LACONIC_GPU_FN std::uint32_t checksum_of_span(const Warp& w, const WordPowers& powers, const RowTable& table,
+                                              const std::uint8_t* at, std::uint64_t words, std::uint64_t after) {
   const std::uint64_t rows = (words + 31) / 32;
   const std::uint64_t missing = 32 * rows - words;  // the first row lacks words at its beginning
   PerLane<std::uint32_t> sum;
   w.each([&](int l) {
     std::uint32_t s = 0;
-    LACONIC_GPU_KEEP_LOOP
     for (std::uint64_t r = 0; r < rows; ++r) {
       const std::uint64_t i = 32 * r + static_cast<std::uint64_t>(l);
-      s = next_row(table, s, i < missing ? 0 : load32(at + 4 * (i - missing)));
+      const std::uint32_t word = i < missing ? 0 : load32(at + 4 * (i - missing));
+      s = table.of[0][s & 255] ^ table.of[1][s >> 8 & 255] ^ table.of[2][s >> 16 & 255] ^ table.of[3][s >> 24] ^ word;
     }
-    sum[l] = s;
-  });
-  return sum;
-}
-
-/// What lanes' sums contribute when `after` words follow.
-LACONIC_GPU_FN std::uint32_t contribution(const Warp& w, const WordPowers& powers, PerLane<std::uint32_t> sum,
-                                          std::uint64_t after) {
-  w.each([&](int l) {
-    const int distance = 32 - l;  // x^(32 (32 - l)) from its bits
-    LACONIC_GPU_KEEP_LOOP
+    // x^(32 (32 - l)) from its bits.
+    const int distance = 32 - l;
     for (int k = 0; k < 6; ++k)
-      if ((distance >> k & 1) != 0) sum[l] = multiply_mod(sum[l], powers.of[k]);
+      if ((distance >> k & 1) != 0) s = multiply_mod(s, powers.of[k]);
+    sum[l] = s;
   });
   return multiply_mod(xor_of(w, sum), power_of_words(w, powers, after));
 }
@@ -160,28 +128,13 @@ LACONIC_GPU_FN void run_checksum(const Tile& tile, std::uint64_t number, std::ui
   const std::uint64_t bytes = load64(frame + frame::at_bytes);
   if (bytes > readable || bytes < frame::header_bytes || bytes % 4 != 0) return;
   const std::uint64_t words = (bytes - frame::header_bytes) / 4;
-  const std::uint64_t stride = tiles * tile_warps * checksum_span;
   tile.each_warp([&](const Warp& w, int k) {
     const std::uint64_t first = number * tile_warps + static_cast<std::uint64_t>(k);
     std::uint32_t sum = first == 0 ? checksum_of_header(w, powers, frame, words) : 0;
-    const auto at = [&](std::uint64_t word) { return frame + frame::header_bytes + 4 * word; };
-    // Lanes keep sums over all of a warp's spans, and multiply by what is the same for all of these once.
-    std::uint64_t begin = first * checksum_span;
-    if (begin + checksum_span <= words) {
-      PerLane<std::uint32_t> all = sums_of_span(w, table, at(begin));
-      if (begin + stride + checksum_span <= words) {
-        const std::uint32_t power = power_of_words(w, powers, stride);
-        LACONIC_GPU_KEEP_LOOP
-        while (begin + stride + checksum_span <= words) {
-          begin += stride;
-          const PerLane<std::uint32_t> next = sums_of_span(w, table, at(begin));
-          w.each([&](int l) { all[l] = multiply_mod(all[l], power) ^ next[l]; });
-        }
-      }
-      sum ^= contribution(w, powers, all, words - begin - checksum_span);
-      begin += stride;
+    for (std::uint64_t begin = first * checksum_span; begin < words; begin += tiles * tile_warps * checksum_span) {
+      const std::uint64_t n = words - begin < checksum_span ? words - begin : checksum_span;
+      sum ^= checksum_of_span(w, powers, table, frame + frame::header_bytes + 4 * begin, n, words - begin - n);
     }
-    if (begin < words) sum ^= contribution(w, powers, sums_of_words(w, table, at(begin), words - begin), 0);
     w.each([&](int l) {
       if (l == 0 && sum != 0) xor_shared(crc, sum);
     });

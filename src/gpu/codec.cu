@@ -148,7 +148,7 @@ Source locate(const FrameIn& in, std::size_t count, std::uint64_t* offsets, std:
 
 void launch_checksum(const std::uint8_t* frame, std::uint64_t readable, std::uint32_t* crc, Stream stream) {
   static constexpr WordPowers powers = word_powers();
-  constexpr std::uint64_t most_blocks = 264;  // two for each multiprocessor of an H100
+  constexpr std::uint64_t most_blocks = 512;
   WordPowers p = powers;
   const std::uint64_t blocks = std::min(most_blocks, tiles_of(readable / 4, std::uint64_t{tile_warps} * checksum_span));
   launch<4>(reinterpret_cast<const void*>(&checksum_kernel), blocks, 0, {&frame, &readable, &p, &crc}, stream);
