@@ -52,6 +52,7 @@ LACONIC_GPU_FN void release(std::uint32_t* p) {
   atomicExch(p, 0U);
 }
 LACONIC_GPU_FN void acquire_fence() { __threadfence(); }
+LACONIC_GPU_FN void fence_in_block() { __threadfence_block(); }
 LACONIC_GPU_FN void let_others_run() { __nanosleep(40); }
 LACONIC_GPU_FN void xor_shared(std::uint32_t* p, std::uint32_t v) { atomicXor(p, v); }
 LACONIC_GPU_FN std::uint32_t add_shared(std::uint32_t* p, std::uint32_t v) { return atomicAdd(p, v); }
@@ -61,13 +62,12 @@ LACONIC_GPU_FN std::uint64_t add_shared(std::uint64_t* p, std::uint64_t v) {
 LACONIC_GPU_FN void max_shared(std::uint64_t* p, std::uint64_t v) {
   atomicMax(reinterpret_cast<unsigned long long*>(p), v);
 }
-/// Counts up after everything that was written before; who counted earlier has been seen to write. Returns how many.
+/// Counts up after everything that was written, and read, before. Returns how many did earlier; an acquire_fence() then
+/// shows what those wrote.
 template <class U>
-LACONIC_GPU_FN U arrive(U* p) {
+LACONIC_GPU_FN U count_behind(U* p) {
   __threadfence();
-  const U before = add_shared(p, U{1});
-  __threadfence();
-  return before;
+  return add_shared(p, U{1});
 }
 
 #else
@@ -100,6 +100,7 @@ inline std::uint32_t swap_if(std::uint32_t* p, std::uint32_t expected, std::uint
 }
 inline void release(std::uint32_t* p) { *p = 0; }
 inline void acquire_fence() {}
+inline void fence_in_block() {}
 inline void let_others_run() {}
 inline void xor_shared(std::uint32_t* p, std::uint32_t v) { *p ^= v; }
 template <class U>
@@ -110,7 +111,7 @@ inline U add_shared(U* p, U v) {
 }
 inline void max_shared(std::uint64_t* p, std::uint64_t v) { *p = v > *p ? v : *p; }
 template <class U>
-inline U arrive(U* p) {
+inline U count_behind(U* p) {
   return add_shared(p, U{1});
 }
 
@@ -154,10 +155,20 @@ LACONIC_GPU_FN std::uint64_t bytes_up_to(const Warp& w, std::uint64_t number, st
   return sum;
 }
 
-/// Waits until so many have arrived at a count that other warps advance.
+/// Waits until so many have counted up behind what they wrote, or read.
 LACONIC_GPU_FN void wait_for(const std::uint32_t* count, std::uint32_t least) {
   while (*reinterpret_cast<const volatile std::uint32_t*>(count) < least) let_others_run();
   acquire_fence();
+}
+
+/// The same among the warps of a block, in shared memory.
+LACONIC_GPU_FN void raise(std::uint32_t* flag) {
+  fence_in_block();
+  *reinterpret_cast<volatile std::uint32_t*>(flag) = 1;
+}
+LACONIC_GPU_FN void wait_until_raised(const std::uint32_t* flag) {
+  while (*reinterpret_cast<const volatile std::uint32_t*>(flag) == 0) let_others_run();
+  fence_in_block();
 }
 
 /// What the warps of a tile tell each other, in shared memory.

@@ -209,8 +209,9 @@ class TileWriter {
     KeptTile& to = kept_of(number_);
     w.each([&](int l) {
       if (l != 0) return;
-      wait_for(&sink_.placed[number_ % sink_.places],
-               static_cast<std::uint32_t>(number_ / sink_.places) * tile_warps);  // what was there is placed
+      if (number_ >= sink_.places)  // what is there has to be placed
+        wait_for(&sink_.placed[number_ % sink_.places],
+                 static_cast<std::uint32_t>(number_ / sink_.places) * tile_warps);
       to.made[k] = made;
     });
     if (made.as != Made::As::bytes || is_direct(made)) return;
@@ -228,7 +229,7 @@ class TileWriter {
     w.each([&](int l) {
       if (l != 0) return;
       shared_.bytes[k] = made_[k].bytes;
-      order[l] = arrive(&shared_.arrived);
+      order[l] = count_behind(&shared_.arrived);
     });
     return w.from(order, 0);
   }
@@ -243,13 +244,16 @@ class TileWriter {
     const bool makes = number_ < tiles_in(sink_);
     if (makes) keep(w, k);
     const std::uint32_t order = arrive_in_tile(w, k);
-    if (makes && order + 1 == tile_warps) announce(w, number_, bytes_of_tile(w), sink_.states);
+    if (makes && order + 1 == tile_warps) {
+      acquire_fence();
+      announce(w, number_, bytes_of_tile(w), sink_.states);
+    }
     if (order == 0) expect(w);
     if (number_ < sink_.delay) return;
     const std::uint64_t old = number_ - sink_.delay;
     if (order == 0) find(w, old);
     w.each([&](int l) {
-      if (l == 0) wait_for(&shared_.found, 1);
+      if (l == 0) wait_until_raised(&shared_.found);
     });
     place_kept(w, k, old);
   }
@@ -260,7 +264,7 @@ class TileWriter {
     w.each([&](int l) {
       if (l != 0) return;
       shared_.end = end;
-      arrive(&shared_.found);
+      raise(&shared_.found);
     });
   }
 
@@ -278,7 +282,7 @@ class TileWriter {
       put_in_frame(w, k, chunk, made, kept.bytes[k], shared_.end - behind);
     }
     w.each([&](int l) {
-      if (l == 0) arrive(&sink_.placed[number % sink_.places]);
+      if (l == 0) count_behind(&sink_.placed[number % sink_.places]);
     });
   }
 
