@@ -111,13 +111,14 @@ void Buffers::copy_out(std::uint8_t* to, const std::uint8_t* from_device, std::s
 
 Report* Buffers::report(int i) { return reinterpret_cast<Report*>(reports_.at_least(0)) + i; }
 
+void Buffers::fetch_reports(int n) {
+  copy(reports_here_.at_least(0), report(0), static_cast<std::size_t>(n) * sizeof(Report));
+}
+
 std::array<Report, Buffers::most_reports> Buffers::finished_reports(int n) {
   std::array<Report, most_reports> found;
-  const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(Report);
-  auto* const here = reports_here_.at_least(0);
-  copy(here, report(0), bytes);
   finish();
-  std::memcpy(found.data(), here, bytes);
+  std::memcpy(found.data(), reports_here_.at_least(0), static_cast<std::size_t>(n) * sizeof(Report));
   return found;
 }
 

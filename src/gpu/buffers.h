@@ -67,10 +67,13 @@ class Buffers {
   DeviceBuffer elements;          ///< plain ones, on their way
   DeviceBuffer decoded, on_grid;  ///< values that are to be compared
   PinnedBuffer pinned;            ///< small things on their way to the host
+  double bytes_an_element = 0;    ///< of the frame that was written last
 
   /// In device memory.
   [[nodiscard]] Report* report(int i);
-  /// Waits, and says what is in the first n of them.
+  /// Enqueues a copy of the first n of them.
+  void fetch_reports(int n);
+  /// Waits, and says what is in them.
   std::array<Report, most_reports> finished_reports(int n);
 
  private:

@@ -49,7 +49,7 @@ ConstArray DeviceExtremeKernel::on_grid(ConstArray x, Workspace work) {
 
 MutArray DeviceExtremeKernel::decoded(int i, frame::Bytes message, DeviceBuffer& buffer, std::size_t count,
                                       Workspace work) {
-  const FrameIn in = bring(i, message, count, work);
+  const FrameIn in = bring(i, message, count);
   const MutArray values = room(buffer, count);
   decode(in, values, work, another_report(), buffers_.stream());
   return values;
@@ -64,8 +64,9 @@ std::size_t DeviceExtremeKernel::encode_extreme(MutArray a, ConstArray b, Worksp
 std::size_t DeviceExtremeKernel::encoded(ConstArray x, Workspace work, std::span<const frame::Bytes> messages,
                                          frame::MutBytes out) {
   gpu::encode(x, grid_, room_for(x.count), work, buffers_.report(0), buffers_.stream());
+  fetch(x.count, out);
   if (!finished(messages)) throw Error(Code::internal, "gpu: an array could not be encoded");
-  return take(out);
+  return take(x.count, out);
 }
 
 std::size_t DeviceExtremeKernel::encode(const Part& part, frame::MutBytes out) {

@@ -1,5 +1,6 @@
 #include "gpu/device_kernel.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -45,22 +46,33 @@ Workspace DeviceKernel::begin(std::size_t workspace_bytes) {
   return {buffers_.workspace.at_least(workspace_bytes), workspace_bytes};
 }
 
-FrameIn DeviceKernel::bring(int i, frame::Bytes message, std::size_t count, Workspace work) {
+FrameIn DeviceKernel::bring(int i, frame::Bytes message, std::size_t count) {
   expect_frame(message, grid_, count);
   const frame::Header header = frame::peek(message);
   auto* const there = buffers_.frames[i].at_least(message.size());
   buffers_.copy_in(there, message.data(), message.size());
-  const FrameIn in{there, message.size(), header.grid, header.operands};
-  check(in, work, another_report(), buffers_.stream());
-  return in;
+  return {there, message.size(), header.grid, header.operands};
+}
+
+void DeviceKernel::fetch(std::size_t count, frame::MutBytes out) {
+  const auto likely = static_cast<std::size_t>(buffers_.bytes_an_element * static_cast<double>(count));
+  fetched_ = std::min({likely + likely / 4, capacity(count), out.size()});
+  buffers_.copy_out(out.data(), buffers_.frames[result_frame].at_least(0), fetched_);
 }
 
 bool DeviceKernel::finished(std::span<const frame::Bytes> messages) {
+  buffers_.fetch_reports(reports_);
+  try {
+    // While the device works; it is prepared for frames that are damaged.
+    for (const frame::Bytes message : messages) frame::check(message, threads_);
+  } catch (...) {
+    buffers_.finish();
+    throw;
+  }
   const auto reports = buffers_.finished_reports(reports_);
   bool corrupt = has(reports[0].faults, Fault::corrupt);
   for (int i = 1; i < reports_; ++i) corrupt = corrupt || reports[static_cast<std::size_t>(i)].faults != 0;
   if (corrupt) {
-    for (const frame::Bytes message : messages) frame::check(message);  // says what is wrong with it
     if (messages.empty()) throw Error(Code::internal, "gpu: this rank's own elements could not be coded");
     throw Error(Code::corrupt, "a frame whose chunks are not what they should be");
   }
@@ -69,10 +81,14 @@ bool DeviceKernel::finished(std::span<const frame::Bytes> messages) {
   return reports[0].faults == 0;
 }
 
-std::size_t DeviceKernel::take(frame::MutBytes out) {
+std::size_t DeviceKernel::take(std::size_t count, frame::MutBytes out) {
   if (written_ > out.size()) throw Error(Code::internal, "gpu: a message has no room for the frame");
-  buffers_.copy_out(out.data(), buffers_.frames[result_frame].at_least(0), written_);
-  buffers_.finish();
+  if (count > 0) buffers_.bytes_an_element = static_cast<double>(written_) / static_cast<double>(count);
+  if (written_ > fetched_) {
+    auto* const rest = buffers_.frames[result_frame].at_least(0) + fetched_;
+    buffers_.copy_out(out.data() + fetched_, rest, written_ - fetched_);
+    buffers_.finish();
+  }
   return written_;
 }
 
@@ -80,22 +96,24 @@ std::size_t DeviceKernel::encode(const Part& part, frame::MutBytes out) {
   const ConstArray x = operand(part);
   const Workspace work = begin(encode_workspace(x.count));
   gpu::encode(x, grid_, room_for(x.count), work, buffers_.report(0), buffers_.stream());
+  fetch(x.count, out);
   if (!finished({})) throw Error(Code::internal, "gpu: an array could not be encoded");
-  return take(out);
+  return take(x.count, out);
 }
 
 std::size_t DeviceKernel::sum_of(std::optional<ConstArray> x, std::span<const frame::Bytes> messages, std::size_t count,
                                  frame::MutBytes out) {
   const Workspace work = begin(sum_workspace(grid_.dtype, count, messages.size() + (x ? 1 : 0)));
   std::array<FrameIn, most_operands> in{};
-  for (std::size_t i = 0; i < messages.size(); ++i) in[i] = bring(static_cast<int>(i), messages[i], count, work);
+  for (std::size_t i = 0; i < messages.size(); ++i) in[i] = bring(static_cast<int>(i), messages[i], count);
   const auto frames = std::span(in).first(messages.size());
   if (x) {
     gpu::encode_sum(*x, frames, room_for(count), work, buffers_.report(0), buffers_.stream());
   } else {
     gpu::sum(frames, count, room_for(count), work, buffers_.report(0), buffers_.stream());
   }
-  return finished(messages) ? take(out) : sum_on_host(x, messages, out);
+  fetch(count, out);
+  return finished(messages) ? take(count, out) : sum_on_host(x, messages, out);
 }
 
 std::size_t DeviceKernel::sum_on_host(std::optional<ConstArray> x, std::span<const frame::Bytes> messages,
@@ -151,7 +169,7 @@ void DeviceKernel::keep(const Part& part) {
 
 void DeviceKernel::deliver(const Part& part, frame::Bytes message) {
   const Workspace work = begin(decode_workspace(part.count));
-  const FrameIn in = bring(0, message, part.count, work);
+  const FrameIn in = bring(0, message, part.count);
   decode(in, result(part), work, buffers_.report(0), buffers_.stream(), divisor_);
   if (finished({&message, 1})) return;
   HostResult here(memory_, result(part));  // a sum of more terms than the device adds

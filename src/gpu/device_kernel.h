@@ -42,18 +42,21 @@ class DeviceKernel : public Kernel {
  protected:
   /// An operation begins: of all that it enqueues, nothing needs more of a workspace.
   [[nodiscard]] Workspace begin(std::size_t workspace_bytes);
-  /// Brings a message to the device and looks at it there. `i`: which of them this is.
-  FrameIn bring(int i, frame::Bytes message, std::size_t count, Workspace work);
+  /// Brings a message to the device. `i`: which of them this is.
+  FrameIn bring(int i, frame::Bytes message, std::size_t count);
   /// Brings plain elements to the device.
   [[nodiscard]] ConstArray bring_plain(ConstArray received);
   [[nodiscard]] FrameOut room_for(std::size_t count);
   /// For what is enqueued before the last step, whose report is the first one.
   [[nodiscard]] Report* another_report() { return buffers_.report(reports_++); }
-  /// Waits for what was enqueued; false where the device could not form the sum, though the host can. Throws
-  /// Error(corrupt) for a message that is damaged.
+  /// Has the frame of so many elements copied to `out` behind the last step. How long it is, nobody knows yet, so as
+  /// much of it as frames have lately been long, and something more: the host need not wait twice.
+  void fetch(std::size_t count, frame::MutBytes out);
+  /// Waits for what was enqueued, and checks the messages meanwhile; false where the device could not form the sum,
+  /// though the host can. Throws Error(corrupt) for a message that is damaged.
   bool finished(std::span<const frame::Bytes> messages);
-  /// The result of the last step, which has finished.
-  std::size_t take(frame::MutBytes out);
+  /// The result of the last step, which has been fetched and has finished.
+  std::size_t take(std::size_t count, frame::MutBytes out);
 
   Buffers& buffers_;
   Grid grid_;
@@ -71,6 +74,7 @@ class DeviceKernel : public Kernel {
   int threads_;
   int reports_ = 1;            ///< that the operation has used
   std::uint64_t written_ = 0;  ///< bytes of the last frame
+  std::size_t fetched_ = 0;    ///< bytes of it that were copied before that was known
 };
 
 }  // namespace laconic::gpu
