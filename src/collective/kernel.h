@@ -71,6 +71,15 @@ class Kernel {
     return held ? add(part, *held, received[0], out) : encode_add(part, received[0], out);
   }
 
+  /// True: sum_final() takes less time than sum() and, later, deliver().
+  [[nodiscard]] virtual bool delivers_as_it_adds() const { return false; }
+
+  /// sum() and deliver() at once, where nothing more is combined.
+  virtual std::size_t sum_final(const Part& /*part*/, std::optional<frame::Bytes> /*held*/,
+                                std::span<const frame::Bytes> /*received*/, frame::MutBytes /*out*/) {
+    throw Error(Code::internal, "this kernel does not deliver as it adds");
+  }
+
   /// A message combined with another rank's operand, which came as plain elements. Like those of the two functions that
   /// follow, they lie in the host's memory or where arrays do.
   virtual std::size_t add_plain(const Part& /*part*/, frame::Bytes /*held*/, ConstArray /*received*/,

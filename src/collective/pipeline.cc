@@ -164,6 +164,12 @@ bool Pipeline::is_result(const Piece& p) const {
   return program_.result[block] && p.version == final_version_[block];
 }
 
+/// Whether what this receive brings completes a sum that goes to the caller.
+bool Pipeline::is_last_sum(const Piece& p) {
+  const auto block = static_cast<std::size_t>(p.block);
+  return program_.result[block] && !program_.exclusive && slot(p).version + 1 == final_version_[block];
+}
+
 void Pipeline::receive(Inbox& inbox) {
   post_receives();
   const Envelope& envelope = inbox.envelopes[inbox.next];
@@ -296,12 +302,17 @@ bool Pipeline::add_waiting(const Piece& piece) {
     from += (from.empty() ? "" : ", ") + std::to_string(peer);
   }
   const auto held = s.message == nullptr ? std::nullopt : std::optional(s.message->bytes());
+  // As in prepare(), the first segment of what others wait for leaves as soon as it can.
+  const bool at_once = is_last_sum(piece) && (piece.segment != 0 || s.sends_left == 0) && kernel_.delivers_as_it_adds();
   const std::string what = block_name(piece.block) + " from rank" + (received.size() > 1 ? "s " : " ") + from;
   const bool done = guarded(what, [&] {
     sum = comm_.pool().take(capacity_);
-    comm_.pool().filled(sum, kernel_.sum(part(piece), held, received, sum->room()));
+    const auto room = sum->room();
+    comm_.pool().filled(sum, at_once ? kernel_.sum_final(part(piece), held, received, room)
+                                     : kernel_.sum(part(piece), held, received, room));
   });
   s.waiting.clear();
+  if (done && at_once) s.queued = s.delivered = true;
   if (done) s.message = std::move(sum);
   return done;
 }

@@ -124,6 +124,7 @@ class Pipeline {
   bool guarded(const std::string& what, Work&& work);
   void fail(Failure failure);
   [[nodiscard]] bool is_result(const Piece& p) const;
+  [[nodiscard]] bool is_last_sum(const Piece& p);
   [[nodiscard]] bool ready(const Piece& p, bool due);
   [[nodiscard]] std::size_t plain_bytes(const Piece& p) const { return part(p).count * kernel_.element_bytes(); }
   [[nodiscard]] Inbox& inbox_of(const Envelope& e) { return e.pieces[0].plain ? plain_ : coded_; }

@@ -16,6 +16,7 @@ class DeviceExtremeKernel final : public DeviceKernel {
                       std::vector<MutArray> results, const Budget& budget, int threads);
 
   std::size_t encode(const Part& part, frame::MutBytes out) override;
+  [[nodiscard]] bool delivers_as_it_encodes() const override { return false; }
   std::size_t encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) override;
   std::size_t add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) override;
   std::size_t add_plain(const Part& part, frame::Bytes held, ConstArray received, frame::MutBytes out) override;

@@ -43,6 +43,7 @@ FrameOut DeviceKernel::room_for(std::size_t count) {
 
 Workspace DeviceKernel::begin(std::size_t workspace_bytes) {
   reports_ = 1;
+  delivering_ = 0;
   return {buffers_.workspace.at_least(workspace_bytes), workspace_bytes};
 }
 
@@ -52,6 +53,13 @@ FrameIn DeviceKernel::bring(int i, frame::Bytes message, std::size_t count) {
   auto* const there = buffers_.frames[i].at_least(message.size());
   buffers_.copy_in(there, message.data(), message.size());
   return {there, message.size(), header.grid, header.operands};
+}
+
+void DeviceKernel::deliver_at_once(const Part& part, std::uint32_t operands, Workspace work) {
+  const std::size_t bytes = capacity(part.count);
+  const FrameIn in{buffers_.frames[result_frame].at_least(bytes), bytes, grid_, operands};
+  delivering_ = reports_;
+  decode(in, result(part), work, another_report(), buffers_.stream(), divisor_);
 }
 
 void DeviceKernel::fetch(std::size_t count, frame::MutBytes out) {
@@ -71,7 +79,14 @@ bool DeviceKernel::finished(std::span<const frame::Bytes> messages) {
   }
   const auto reports = buffers_.finished_reports(reports_);
   bool corrupt = has(reports[0].faults, Fault::corrupt);
-  for (int i = 1; i < reports_; ++i) corrupt = corrupt || reports[static_cast<std::size_t>(i)].faults != 0;
+  for (int i = 1; i < reports_; ++i) {
+    const bool fault = reports[static_cast<std::size_t>(i)].faults != 0;
+    if (i == delivering_) {
+      delivered_ = !fault;  // deliver() finds out why
+    } else {
+      corrupt = corrupt || fault;
+    }
+  }
   if (corrupt) {
     if (messages.empty()) throw Error(Code::internal, "gpu: this rank's own elements could not be coded");
     throw Error(Code::corrupt, "a frame whose chunks are not what they should be");
@@ -101,9 +116,22 @@ std::size_t DeviceKernel::encode(const Part& part, frame::MutBytes out) {
   return take(x.count, out);
 }
 
+std::size_t DeviceKernel::encode_final(const Part& part, frame::MutBytes out) {
+  const ConstArray x = operand(part);
+  const Workspace work = begin(std::max(encode_workspace(x.count), decode_workspace(x.count)));
+  gpu::encode(x, grid_, room_for(x.count), work, buffers_.report(0), buffers_.stream());
+  fetch(x.count, out);
+  deliver_at_once(part, 1, work);
+  if (!finished({})) throw Error(Code::internal, "gpu: an array could not be encoded");
+  const std::size_t bytes = take(x.count, out);
+  if (!delivered_) deliver(part, out.first(bytes));
+  return bytes;
+}
+
 std::size_t DeviceKernel::sum_of(std::optional<ConstArray> x, std::span<const frame::Bytes> messages, std::size_t count,
-                                 frame::MutBytes out) {
-  const Workspace work = begin(sum_workspace(grid_.dtype, count, messages.size() + (x ? 1 : 0)));
+                                 frame::MutBytes out, const Part* final) {
+  const Workspace work = begin(std::max(sum_workspace(grid_.dtype, count, messages.size() + (x ? 1 : 0)),
+                                        final != nullptr ? decode_workspace(count) : 0));
   std::array<FrameIn, most_operands> in{};
   for (std::size_t i = 0; i < messages.size(); ++i) in[i] = bring(static_cast<int>(i), messages[i], count);
   const auto frames = std::span(in).first(messages.size());
@@ -113,7 +141,23 @@ std::size_t DeviceKernel::sum_of(std::optional<ConstArray> x, std::span<const fr
     gpu::sum(frames, count, room_for(count), work, buffers_.report(0), buffers_.stream());
   }
   fetch(count, out);
-  return finished(messages) ? take(count, out) : sum_on_host(x, messages, out);
+  if (final != nullptr) {
+    // The host needs an operand that the result takes the place of where the device cannot form the sum.
+    if (x && overlap(*x, result(*final))) x = put_aside(*x);
+    std::uint32_t operands = x ? 1 : 0;
+    for (const FrameIn& frame : frames) operands += frame.operands;
+    deliver_at_once(*final, operands, work);
+  }
+  const bool on_device = finished(messages);
+  const std::size_t bytes = on_device ? take(count, out) : sum_on_host(x, messages, out);
+  if (final != nullptr && !(on_device && delivered_)) deliver(*final, out.first(bytes));
+  return bytes;
+}
+
+ConstArray DeviceKernel::put_aside(ConstArray x) {
+  auto* const there = buffers_.elements.at_least(x.bytes());
+  buffers_.copy(there, x.data, x.bytes());
+  return {there, x.count, x.dtype};
 }
 
 std::size_t DeviceKernel::sum_on_host(std::optional<ConstArray> x, std::span<const frame::Bytes> messages,
@@ -123,13 +167,23 @@ std::size_t DeviceKernel::sum_on_host(std::optional<ConstArray> x, std::span<con
   return frame::sum(here ? std::optional(here->get()) : std::nullopt, messages, out, threads_);
 }
 
+std::size_t DeviceKernel::sum_of(const Part& part, std::optional<frame::Bytes> held,
+                                 std::span<const frame::Bytes> received, frame::MutBytes out, const Part* final) {
+  if (!held) return sum_of(operand(part), received, part.count, out, final);
+  std::vector<frame::Bytes> all{*held};
+  all.insert(all.end(), received.begin(), received.end());
+  return sum_of(std::nullopt, all, part.count, out, final);
+}
+
 std::size_t DeviceKernel::sum(const Part& part, std::optional<frame::Bytes> held,
                               std::span<const frame::Bytes> received, frame::MutBytes out) {
   if (received.size() == 1) return Kernel::sum(part, held, received, out);
-  if (!held) return sum_of(operand(part), received, part.count, out);
-  std::vector<frame::Bytes> all{*held};
-  all.insert(all.end(), received.begin(), received.end());
-  return sum_of(std::nullopt, all, part.count, out);
+  return sum_of(part, held, received, out, nullptr);
+}
+
+std::size_t DeviceKernel::sum_final(const Part& part, std::optional<frame::Bytes> held,
+                                    std::span<const frame::Bytes> received, frame::MutBytes out) {
+  return sum_of(part, held, received, out, &part);
 }
 
 std::size_t DeviceKernel::encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) {

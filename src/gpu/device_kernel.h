@@ -28,11 +28,16 @@ class DeviceKernel : public Kernel {
   [[nodiscard]] std::size_t element_bytes() const override { return size_of(grid_.dtype); }
   [[nodiscard]] std::size_t capacity(std::size_t values) const override;
   std::size_t encode(const Part& part, frame::MutBytes out) override;
+  [[nodiscard]] bool delivers_as_it_encodes() const override { return work_ == Work::movement; }
+  std::size_t encode_final(const Part& part, frame::MutBytes out) override;
   std::size_t encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) override;
   std::size_t add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) override;
   [[nodiscard]] std::size_t most_addends() const override { return work_ == Work::sum ? most_operands - 1 : 1; }
   std::size_t sum(const Part& part, std::optional<frame::Bytes> held, std::span<const frame::Bytes> received,
                   frame::MutBytes out) override;
+  [[nodiscard]] bool delivers_as_it_adds() const override { return work_ == Work::sum; }
+  std::size_t sum_final(const Part& part, std::optional<frame::Bytes> held, std::span<const frame::Bytes> received,
+                        frame::MutBytes out) override;
   std::size_t add_plain(const Part& part, frame::Bytes held, ConstArray received, frame::MutBytes out) override;
   void read_plain(const Part& part, bool of_result, frame::MutBytes out) override;
   void deliver_plain(const Part& part, frame::Bytes elements) override;
@@ -52,6 +57,8 @@ class DeviceKernel : public Kernel {
   /// Has the frame of so many elements copied to `out` behind the last step. How long it is, nobody knows yet, so as
   /// much of it as frames have lately been long, and something more: the host need not wait twice.
   void fetch(std::size_t count, frame::MutBytes out);
+  /// Decodes the frame of the last step, too.
+  void deliver_at_once(const Part& part, std::uint32_t operands, Workspace work);
   /// Waits for what was enqueued, and checks the messages meanwhile; false where the device could not form the sum,
   /// though the host can. Throws Error(corrupt) for a message that is damaged.
   bool finished(std::span<const frame::Bytes> messages);
@@ -62,9 +69,13 @@ class DeviceKernel : public Kernel {
   Grid grid_;
 
  private:
-  /// x, where there is one, and messages, in this order.
+  /// x, where there is one, and messages, in this order. `final`: delivers it, too.
   std::size_t sum_of(std::optional<ConstArray> x, std::span<const frame::Bytes> messages, std::size_t count,
-                     frame::MutBytes out);
+                     frame::MutBytes out, const Part* final = nullptr);
+  std::size_t sum_of(const Part& part, std::optional<frame::Bytes> held, std::span<const frame::Bytes> received,
+                     frame::MutBytes out, const Part* final);
+  /// Enqueues a copy, which lives until something else goes by way of Buffers::elements.
+  ConstArray put_aside(ConstArray x);
   std::size_t sum_on_host(std::optional<ConstArray> x, std::span<const frame::Bytes> messages, frame::MutBytes out);
 
   Work work_;
@@ -73,6 +84,8 @@ class DeviceKernel : public Kernel {
   std::uint32_t divisor_;
   int threads_;
   int reports_ = 1;            ///< that the operation has used
+  int delivering_ = 0;         ///< the report of what is decoded at once; 0: nothing is
+  bool delivered_ = false;     ///< and that has gone well
   std::uint64_t written_ = 0;  ///< bytes of the last frame
   std::size_t fetched_ = 0;    ///< bytes of it that were copied before that was known
 };
