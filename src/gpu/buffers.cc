@@ -109,10 +109,19 @@ void Buffers::copy_out(std::uint8_t* to, const std::uint8_t* from_device, std::s
   }
 }
 
-Report* Buffers::report(int i) { return reinterpret_cast<Report*>(reports_.at_least(0)) + i; }
+Workspace Buffers::workspace(std::size_t bytes) {
+  return {workspace_.at_least(sizeof(Report) + bytes) + sizeof(Report), bytes};
+}
+
+Report* Buffers::report(int i) {
+  return i == 0 ? reinterpret_cast<Report*>(workspace_.at_least(0))
+                : reinterpret_cast<Report*>(reports_.at_least(0)) + i;
+}
 
 void Buffers::fetch_reports(int n) {
-  copy(reports_here_.at_least(0), report(0), static_cast<std::size_t>(n) * sizeof(Report));
+  auto* const here = reports_here_.at_least(0);
+  copy(here, report(0), sizeof(Report));
+  copy(here + sizeof(Report), report(1), static_cast<std::size_t>(n - 1) * sizeof(Report));
 }
 
 std::array<Report, Buffers::most_reports> Buffers::finished_reports(int n) {

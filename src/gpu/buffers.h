@@ -63,13 +63,14 @@ class Buffers {
   void copy_out(std::uint8_t* to, const std::uint8_t* from_device, std::size_t bytes);
 
   DeviceBuffer frames[most_frames];
-  DeviceBuffer workspace;
   DeviceBuffer elements;          ///< plain ones, on their way
   DeviceBuffer decoded, on_grid;  ///< values that are to be compared
   PinnedBuffer pinned;            ///< small things on their way to the host
   double bytes_an_element = 0;    ///< of the frame that was written last
 
-  /// In device memory.
+  /// For the next operation, with its first report right before it: one memset clears both.
+  [[nodiscard]] Workspace workspace(std::size_t bytes);
+  /// In device memory. The first moves with the workspace.
   [[nodiscard]] Report* report(int i);
   /// Enqueues a copy of the first n of them.
   void fetch_reports(int n);
@@ -78,7 +79,8 @@ class Buffers {
 
  private:
   Stream stream_ = nullptr;
-  DeviceBuffer reports_;
+  DeviceBuffer workspace_;
+  DeviceBuffer reports_;  ///< but for the first
   PinnedBuffer reports_here_;
 };
 

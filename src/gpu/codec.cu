@@ -131,6 +131,10 @@ Layout begin(std::size_t count, bool writes, int frames, std::size_t scratch_byt
   if (workspace.bytes < l.bytes)
     throw Error(Code::too_small, "workspace: " + std::to_string(workspace.bytes) + " bytes, but the call needs " +
                                      std::to_string(l.bytes));
+  if (report + 1 == workspace.data) {
+    check_cuda(cudaMemsetAsync(report, 0, sizeof *report + l.zeros, stream), "cudaMemsetAsync");
+    return l;
+  }
   check_cuda(cudaMemsetAsync(workspace.data, 0, l.zeros, stream), "cudaMemsetAsync");
   check_cuda(cudaMemsetAsync(report, 0, sizeof *report, stream), "cudaMemsetAsync");
   return l;

@@ -22,7 +22,7 @@
 namespace laconic::gpu {
 
 /// Memory of a call's own, at least as large as its ..._workspace() says. What it holds does not matter before or
-/// after.
+/// after. Where the call's report lies right before it, one memset clears both.
 struct Workspace {
   void* data = nullptr;
   std::size_t bytes = 0;

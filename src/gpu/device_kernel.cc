@@ -44,7 +44,7 @@ FrameOut DeviceKernel::room_for(std::size_t count) {
 Workspace DeviceKernel::begin(std::size_t workspace_bytes) {
   reports_ = 1;
   delivering_ = 0;
-  return {buffers_.workspace.at_least(workspace_bytes), workspace_bytes};
+  return buffers_.workspace(workspace_bytes);
 }
 
 FrameIn DeviceKernel::bring(int i, frame::Bytes message, std::size_t count) {
