@@ -74,9 +74,10 @@ class Kernel {
   /// True: sum_final() takes less time than sum() and, later, deliver().
   [[nodiscard]] virtual bool delivers_as_it_adds() const { return false; }
 
-  /// sum() and deliver() at once, where nothing more is combined.
+  /// sum() and deliver() at once, where nothing more is combined. `sent_on`: false where nobody asks for the message;
+  /// out is room for it all the same, but may be left as it is, and the result be 0.
   virtual std::size_t sum_final(const Part& /*part*/, std::optional<frame::Bytes> /*held*/,
-                                std::span<const frame::Bytes> /*received*/, frame::MutBytes /*out*/) {
+                                std::span<const frame::Bytes> /*received*/, frame::MutBytes /*out*/, bool /*sent_on*/) {
     throw Error(Code::internal, "this kernel does not deliver as it adds");
   }
 

@@ -308,7 +308,7 @@ bool Pipeline::add_waiting(const Piece& piece) {
   const bool done = guarded(what, [&] {
     sum = comm_.pool().take(capacity_);
     const auto room = sum->room();
-    comm_.pool().filled(sum, at_once ? kernel_.sum_final(part(piece), held, received, room)
+    comm_.pool().filled(sum, at_once ? kernel_.sum_final(part(piece), held, received, room, s.sends_left != 0)
                                      : kernel_.sum(part(piece), held, received, room));
   });
   s.waiting.clear();

@@ -129,9 +129,9 @@ std::size_t DeviceKernel::encode_final(const Part& part, frame::MutBytes out) {
 }
 
 std::size_t DeviceKernel::sum_of(std::optional<ConstArray> x, std::span<const frame::Bytes> messages, std::size_t count,
-                                 frame::MutBytes out, const Part* final) {
+                                 frame::MutBytes out, Fate fate) {
   const Workspace work = begin(std::max(sum_workspace(grid_.dtype, count, messages.size() + (x ? 1 : 0)),
-                                        final != nullptr ? decode_workspace(count) : 0));
+                                        fate.delivered != nullptr ? decode_workspace(count) : 0));
   std::array<FrameIn, most_operands> in{};
   for (std::size_t i = 0; i < messages.size(); ++i) in[i] = bring(static_cast<int>(i), messages[i], count);
   const auto frames = std::span(in).first(messages.size());
@@ -140,17 +140,19 @@ std::size_t DeviceKernel::sum_of(std::optional<ConstArray> x, std::span<const fr
   } else {
     gpu::sum(frames, count, room_for(count), work, buffers_.report(0), buffers_.stream());
   }
-  fetch(count, out);
-  if (final != nullptr) {
+  fetch(count, fate.sent_on ? out : frame::MutBytes());
+  if (fate.delivered != nullptr) {
     // The host needs an operand that the result takes the place of where the device cannot form the sum.
-    if (x && overlap(*x, result(*final))) x = put_aside(*x);
+    if (x && overlap(*x, result(*fate.delivered))) x = put_aside(*x);
     std::uint32_t operands = x ? 1 : 0;
     for (const FrameIn& frame : frames) operands += frame.operands;
-    deliver_at_once(*final, operands, work);
+    deliver_at_once(*fate.delivered, operands, work);
   }
   const bool on_device = finished(messages);
+  if (fate.delivered == nullptr) return on_device ? take(count, out) : sum_on_host(x, messages, out);
+  if (on_device && delivered_) return fate.sent_on ? take(count, out) : 0;
   const std::size_t bytes = on_device ? take(count, out) : sum_on_host(x, messages, out);
-  if (final != nullptr && !(on_device && delivered_)) deliver(*final, out.first(bytes));
+  deliver(*fate.delivered, out.first(bytes));
   return bytes;
 }
 
@@ -168,30 +170,30 @@ std::size_t DeviceKernel::sum_on_host(std::optional<ConstArray> x, std::span<con
 }
 
 std::size_t DeviceKernel::sum_of(const Part& part, std::optional<frame::Bytes> held,
-                                 std::span<const frame::Bytes> received, frame::MutBytes out, const Part* final) {
-  if (!held) return sum_of(operand(part), received, part.count, out, final);
+                                 std::span<const frame::Bytes> received, frame::MutBytes out, Fate fate) {
+  if (!held) return sum_of(operand(part), received, part.count, out, fate);
   std::vector<frame::Bytes> all{*held};
   all.insert(all.end(), received.begin(), received.end());
-  return sum_of(std::nullopt, all, part.count, out, final);
+  return sum_of(std::nullopt, all, part.count, out, fate);
 }
 
 std::size_t DeviceKernel::sum(const Part& part, std::optional<frame::Bytes> held,
                               std::span<const frame::Bytes> received, frame::MutBytes out) {
   if (received.size() == 1) return Kernel::sum(part, held, received, out);
-  return sum_of(part, held, received, out, nullptr);
+  return sum_of(part, held, received, out, Fate{});
 }
 
 std::size_t DeviceKernel::sum_final(const Part& part, std::optional<frame::Bytes> held,
-                                    std::span<const frame::Bytes> received, frame::MutBytes out) {
-  return sum_of(part, held, received, out, &part);
+                                    std::span<const frame::Bytes> received, frame::MutBytes out, bool sent_on) {
+  return sum_of(part, held, received, out, {.delivered = &part, .sent_on = sent_on});
 }
 
 std::size_t DeviceKernel::encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) {
-  return sum_of(operand(part), {&received, 1}, part.count, out);
+  return sum_of(operand(part), {&received, 1}, part.count, out, Fate{});
 }
 
 std::size_t DeviceKernel::add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) {
-  return sum_of(std::nullopt, std::array{held, received}, part.count, out);
+  return sum_of(std::nullopt, std::array{held, received}, part.count, out, Fate{});
 }
 
 ConstArray DeviceKernel::bring_plain(ConstArray received) {
@@ -202,7 +204,7 @@ ConstArray DeviceKernel::bring_plain(ConstArray received) {
 }
 
 std::size_t DeviceKernel::add_plain(const Part&, frame::Bytes held, ConstArray received, frame::MutBytes out) {
-  return sum_of(bring_plain(received), {&held, 1}, received.count, out);
+  return sum_of(bring_plain(received), {&held, 1}, received.count, out, Fate{});
 }
 
 void DeviceKernel::read_plain(const Part& part, bool of_result, frame::MutBytes out) {

@@ -37,7 +37,7 @@ class DeviceKernel : public Kernel {
                   frame::MutBytes out) override;
   [[nodiscard]] bool delivers_as_it_adds() const override { return work_ == Work::sum; }
   std::size_t sum_final(const Part& part, std::optional<frame::Bytes> held, std::span<const frame::Bytes> received,
-                        frame::MutBytes out) override;
+                        frame::MutBytes out, bool sent_on) override;
   std::size_t add_plain(const Part& part, frame::Bytes held, ConstArray received, frame::MutBytes out) override;
   void read_plain(const Part& part, bool of_result, frame::MutBytes out) override;
   void deliver_plain(const Part& part, frame::Bytes elements) override;
@@ -69,11 +69,16 @@ class DeviceKernel : public Kernel {
   Grid grid_;
 
  private:
-  /// x, where there is one, and messages, in this order. `final`: delivers it, too.
+  /// What becomes of a sum: a message, the result, or both.
+  struct Fate {
+    const Part* delivered = nullptr;
+    bool sent_on = true;
+  };
+  /// x, where there is one, and messages, in this order. 0: it has been delivered and is no message.
   std::size_t sum_of(std::optional<ConstArray> x, std::span<const frame::Bytes> messages, std::size_t count,
-                     frame::MutBytes out, const Part* final = nullptr);
+                     frame::MutBytes out, Fate fate);
   std::size_t sum_of(const Part& part, std::optional<frame::Bytes> held, std::span<const frame::Bytes> received,
-                     frame::MutBytes out, const Part* final);
+                     frame::MutBytes out, Fate fate);
   /// Enqueues a copy, which lives until something else goes by way of Buffers::elements.
   ConstArray put_aside(ConstArray x);
   std::size_t sum_on_host(std::optional<ConstArray> x, std::span<const frame::Bytes> messages, frame::MutBytes out);

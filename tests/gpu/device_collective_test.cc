@@ -136,6 +136,12 @@ TEST_F(Device, SumsThatTheDeviceCannotForm) {
       return std::pair{x, allreduce(x, x, Op::sum, r.comm(), o)};
     });
   }
+  expect_as_on_host(3, [&](Rank& r) {  // of which no message is sent on
+    const MutArray x = r.place(field(DType::f32, "smooth", count, r.rank()), DType::f32);
+    const MutArray y = r.room(r.rank() == 0 ? count - 200 : 100, DType::f32);
+    return std::pair{
+        y, reduce_scatter(x, y, std::vector<std::size_t>{count - 200, 100, 100}, Op::sum, r.comm(), with("1e-3"))};
+  });
   test::let_sums_fail(gpu::Fault::none);
   EXPECT_GT(test::failed_sums(), before);
 }
