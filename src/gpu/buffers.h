@@ -66,7 +66,11 @@ class Buffers {
   DeviceBuffer elements;          ///< plain ones, on their way
   DeviceBuffer decoded, on_grid;  ///< values that are to be compared
   PinnedBuffer pinned;            ///< small things on their way to the host
-  double bytes_an_element = 0;    ///< of the frame that was written last
+
+  /// Bytes an element of the frames that were written last: of what was encoded, and of a sum.
+  struct Lengths {
+    double encoded = 0, summed = 0;
+  } lengths;
 
   /// For the next operation, with its first report right before it: one memset clears both.
   [[nodiscard]] Workspace workspace(std::size_t bytes);

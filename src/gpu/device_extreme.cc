@@ -64,7 +64,7 @@ std::size_t DeviceExtremeKernel::encode_extreme(MutArray a, ConstArray b, Worksp
 std::size_t DeviceExtremeKernel::encoded(ConstArray x, Workspace work, std::span<const frame::Bytes> messages,
                                          frame::MutBytes out) {
   gpu::encode(x, grid_, room_for(x.count), work, buffers_.report(0), buffers_.stream());
-  fetch(x.count, out);
+  fetch(x.count, out, buffers_.lengths.encoded);
   if (!finished(messages)) throw Error(Code::internal, "gpu: an array could not be encoded");
   return take(x.count, out);
 }

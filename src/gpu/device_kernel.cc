@@ -62,8 +62,9 @@ void DeviceKernel::deliver_at_once(const Part& part, std::uint32_t operands, Wor
   decode(in, result(part), work, another_report(), buffers_.stream(), divisor_);
 }
 
-void DeviceKernel::fetch(std::size_t count, frame::MutBytes out) {
-  const auto likely = static_cast<std::size_t>(buffers_.bytes_an_element * static_cast<double>(count));
+void DeviceKernel::fetch(std::size_t count, frame::MutBytes out, double& length) {
+  length_ = &length;
+  const auto likely = static_cast<std::size_t>(length * static_cast<double>(count));
   fetched_ = std::min({likely + likely / 4, capacity(count), out.size()});
   buffers_.copy_out(out.data(), buffers_.frames[result_frame].at_least(0), fetched_);
 }
@@ -98,7 +99,7 @@ bool DeviceKernel::finished(std::span<const frame::Bytes> messages) {
 
 std::size_t DeviceKernel::take(std::size_t count, frame::MutBytes out) {
   if (written_ > out.size()) throw Error(Code::internal, "gpu: a message has no room for the frame");
-  if (count > 0) buffers_.bytes_an_element = static_cast<double>(written_) / static_cast<double>(count);
+  if (count > 0) *length_ = static_cast<double>(written_) / static_cast<double>(count);
   if (written_ > fetched_) {
     auto* const rest = buffers_.frames[result_frame].at_least(0) + fetched_;
     buffers_.copy_out(out.data() + fetched_, rest, written_ - fetched_);
@@ -111,7 +112,7 @@ std::size_t DeviceKernel::encode(const Part& part, frame::MutBytes out) {
   const ConstArray x = operand(part);
   const Workspace work = begin(encode_workspace(x.count));
   gpu::encode(x, grid_, room_for(x.count), work, buffers_.report(0), buffers_.stream());
-  fetch(x.count, out);
+  fetch(x.count, out, buffers_.lengths.encoded);
   if (!finished({})) throw Error(Code::internal, "gpu: an array could not be encoded");
   return take(x.count, out);
 }
@@ -120,7 +121,7 @@ std::size_t DeviceKernel::encode_final(const Part& part, frame::MutBytes out) {
   const ConstArray x = operand(part);
   const Workspace work = begin(std::max(encode_workspace(x.count), decode_workspace(x.count)));
   gpu::encode(x, grid_, room_for(x.count), work, buffers_.report(0), buffers_.stream());
-  fetch(x.count, out);
+  fetch(x.count, out, buffers_.lengths.encoded);
   deliver_at_once(part, 1, work);
   if (!finished({})) throw Error(Code::internal, "gpu: an array could not be encoded");
   const std::size_t bytes = take(x.count, out);
@@ -140,7 +141,7 @@ std::size_t DeviceKernel::sum_of(std::optional<ConstArray> x, std::span<const fr
   } else {
     gpu::sum(frames, count, room_for(count), work, buffers_.report(0), buffers_.stream());
   }
-  fetch(count, fate.sent_on ? out : frame::MutBytes());
+  fetch(count, fate.sent_on ? out : frame::MutBytes(), buffers_.lengths.summed);
   if (fate.delivered != nullptr) {
     // The host needs an operand that the result takes the place of where the device cannot form the sum.
     if (x && overlap(*x, result(*fate.delivered))) x = put_aside(*x);

@@ -55,8 +55,8 @@ class DeviceKernel : public Kernel {
   /// For what is enqueued before the last step, whose report is the first one.
   [[nodiscard]] Report* another_report() { return buffers_.report(reports_++); }
   /// Has the frame of so many elements copied to `out` behind the last step. How long it is, nobody knows yet, so as
-  /// much of it as frames have lately been long, and something more: the host need not wait twice.
-  void fetch(std::size_t count, frame::MutBytes out);
+  /// much of it as the last one was long, `length` bytes an element, and something more: the host need not wait twice.
+  void fetch(std::size_t count, frame::MutBytes out, double& length);
   /// Decodes the frame of the last step, too.
   void deliver_at_once(const Part& part, std::uint32_t operands, Workspace work);
   /// Waits for what was enqueued, and checks the messages meanwhile; false where the device could not form the sum,
@@ -92,6 +92,7 @@ class DeviceKernel : public Kernel {
   int delivering_ = 0;         ///< the report of what is decoded at once; 0: nothing is
   bool delivered_ = false;     ///< and that has gone well
   std::uint64_t written_ = 0;  ///< bytes of the last frame
+  double* length_ = nullptr;   ///< of such frames
   std::size_t fetched_ = 0;    ///< bytes of it that were copied before that was known
 };
 
