@@ -67,7 +67,7 @@ class Log {
     std::ostringstream list;
     std::ifstream in(path_);
     in.seekg(seen_);
-    for (std::string line; std::getline(in, line); seen_ = in.tellg()) {
+    for (std::string line; std::getline(in, line) && !in.eof(); seen_ = in.tellg()) {  // whole lines
       list << (list.tellp() > 0 ? ", " : "") << std::quoted(line);
     }
     return "[" + list.str() + "]";

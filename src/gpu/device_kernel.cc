@@ -141,10 +141,11 @@ std::size_t DeviceKernel::sum_of(std::optional<ConstArray> x, std::span<const fr
   } else {
     gpu::sum(frames, count, room_for(count), work, buffers_.report(0), buffers_.stream());
   }
+  // The host needs an operand that the result takes the place of where the device cannot form the sum. There may be no
+  // memory for it, and then nothing must be under way to `out`.
+  if (fate.delivered != nullptr && x && overlap(*x, result(*fate.delivered))) x = put_aside(*x);
   fetch(count, fate.sent_on ? out : frame::MutBytes(), buffers_.lengths.summed);
   if (fate.delivered != nullptr) {
-    // The host needs an operand that the result takes the place of where the device cannot form the sum.
-    if (x && overlap(*x, result(*fate.delivered))) x = put_aside(*x);
     std::uint32_t operands = x ? 1 : 0;
     for (const FrameIn& frame : frames) operands += frame.operands;
     deliver_at_once(*fate.delivered, operands, work);

@@ -17,7 +17,7 @@ enum class Fault : std::uint32_t {
 struct Report {
   std::uint64_t bytes = 0;   ///< of the frame that was written; 0 for slots and decoding
   std::uint32_t faults = 0;  ///< bits of Fault
-  std::uint32_t begun = 0;   ///< tiles of chunks that the device has begun; its own
+  std::uint32_t begun = 0;   ///< tiles that the device has begun to decode; its own
 };
 
 }  // namespace laconic::gpu

@@ -133,7 +133,8 @@ LACONIC_GPU_FN void announce(const Warp& w, std::uint64_t number, std::uint64_t 
 }
 
 /// The bytes of this one, when it has been announced, and all before it; then its state says so. `states`: one for
-/// each, zero at first. One warp; all before it have begun earlier, and announce without waiting for others.
+/// each, zero at first. One warp; all before it have begun earlier, as blocks do in the order of their numbers, and
+/// announce without waiting for any that comes later.
 LACONIC_GPU_FN std::uint64_t bytes_up_to(const Warp& w, std::uint64_t number, std::uint64_t* states) {
   std::uint64_t sum = 0;
   for (auto last = static_cast<std::int64_t>(number); last >= 0; last -= warp_lanes) {
@@ -149,9 +150,9 @@ LACONIC_GPU_FN std::uint64_t bytes_up_to(const Warp& w, std::uint64_t number, st
     if (complete != 0) break;
   }
   w.each([&](int l) {
+    acquire_fence();  // of what was read, and before what is written
     if (l == 0) store_shared_state(&states[number], State::all | sum);
   });
-  acquire_fence();
   return sum;
 }
 

@@ -74,7 +74,7 @@ LACONIC_GPU_FN int elements_in(std::uint64_t count, std::uint64_t chunk) {
   return left < chunk_values ? static_cast<int>(left) : chunk_values;
 }
 
-/// Tiles of an array, and those that have to follow for the last of them to be placed.
+/// Tiles that make chunks; so many as the delay follow, for the last of them to be placed.
 LACONIC_GPU_FN std::uint64_t tiles_in(const Sink& sink) {
   return (slice::chunks_of(sink.count) + tile_warps - 1) / tile_warps;
 }
@@ -245,7 +245,7 @@ class TileWriter {
     if (makes) keep(w, k);
     const std::uint32_t order = arrive_in_tile(w, k);
     if (makes && order + 1 == tile_warps) {
-      acquire_fence();
+      w.each([](int) { acquire_fence(); });
       announce(w, number_, bytes_of_tile(w), sink_.states);
     }
     if (order == 0) expect(w);

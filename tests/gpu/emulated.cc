@@ -60,7 +60,8 @@ void write_tiles(const Op& op, Sink sink) {
   const Memory regions(std::size_t{tile_warps} * region_bytes<R>);
   const std::uint64_t tiles = tiles_in(sink);
   sink.delay = sink.sizes != nullptr ? 0 : static_cast<std::uint32_t>(std::min<std::uint64_t>(tiles, 2));
-  sink.places = sink.delay + 1;
+  // As the device's rings, or as narrow as may be.
+  sink.places = tiles % 2 == 0 ? sink.delay + 1 : static_cast<std::uint32_t>(std::clamp<std::uint64_t>(tiles, 1, 4));
   const Memory kept(sink.places * sizeof(KeptTile));
   std::vector<std::uint32_t> placed(sink.places);
   sink.kept = reinterpret_cast<KeptTile*>(kept.data());
