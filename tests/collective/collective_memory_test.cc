@@ -24,6 +24,7 @@
 #include "collective/p2p.h"
 #include "collective/world.h"
 #include "core/error.h"
+#include "support/over_transport.h"
 
 namespace laconic::collective_memory_test {
 namespace {
@@ -229,12 +230,9 @@ class AsGpu final : public Ordinary {
 constexpr double short_ones_later = 2e-3;
 
 /// Messages go one after the other over a link of this kind. As if by bad luck, short ones take longer than others.
-class OverLink final : public Transport {
+class OverLink final : public test::OverTransport {
  public:
-  OverLink(Transport& over, const Link& link) : over_(over), link_(link) {}
-  [[nodiscard]] int rank() const override { return over_.rank(); }
-  [[nodiscard]] int size() const override { return over_.size(); }
-  Request isend(std::span<const std::uint8_t> data, int to, int tag) override { return over_.isend(data, to, tag); }
+  OverLink(Transport& over, const Link& link) : OverTransport(over), link_(link) {}
   Request irecv(std::span<std::uint8_t> buffer, int from, int tag) override {
     const std::chrono::duration<double> wire(static_cast<double>(buffer.size()) / link_.bytes_per_second);
     free_ = std::max(free_, Clock::now()) + std::chrono::duration_cast<Clock::duration>(wire);
@@ -243,13 +241,6 @@ class OverLink final : public Transport {
     return Request(std::make_unique<Late>(over_.irecv(buffer, from, tag),
                                           free_ + std::chrono::duration_cast<Clock::duration>(latency)));
   }
-  void allgather_small(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) override {
-    over_.allgather_small(mine, all);
-  }
-  void poll() override { over_.poll(); }
-  std::unique_ptr<Transport> duplicate() override { return over_.duplicate(); }
-  [[nodiscard]] const std::vector<int>& nodes() const override { return over_.nodes(); }
-  [[nodiscard]] std::string description() const override { return over_.description(); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -263,7 +254,6 @@ class OverLink final : public Transport {
     Request request;
     Clock::time_point at;
   };
-  Transport& over_;
   Link link_;
   Clock::time_point free_;
 };
@@ -292,24 +282,14 @@ class Watched final : public Ordinary {
 };
 
 /// After so many receives the others are given up before they complete.
-class GivesUp final : public Transport {
+class GivesUp final : public test::OverTransport {
  public:
-  GivesUp(Transport& over, int receives) : over_(over), left_(receives) {}
-  [[nodiscard]] int rank() const override { return over_.rank(); }
-  [[nodiscard]] int size() const override { return over_.size(); }
-  Request isend(std::span<const std::uint8_t> data, int to, int tag) override { return over_.isend(data, to, tag); }
+  GivesUp(Transport& over, int receives) : OverTransport(over), left_(receives) {}
   Request irecv(std::span<std::uint8_t> buffer, int from, int tag) override {
     if (left_-- > 0) return over_.irecv(buffer, from, tag);
     given_up.push_back(buffer.data());
     return Request(std::make_unique<Never>());
   }
-  void allgather_small(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) override {
-    over_.allgather_small(mine, all);
-  }
-  void poll() override { over_.poll(); }
-  std::unique_ptr<Transport> duplicate() override { return over_.duplicate(); }
-  [[nodiscard]] const std::vector<int>& nodes() const override { return over_.nodes(); }
-  [[nodiscard]] std::string description() const override { return over_.description(); }
 
   std::vector<const std::uint8_t*> given_up;
 
@@ -318,7 +298,6 @@ class GivesUp final : public Transport {
     bool test() override { return false; }
     void wait() override { throw Error(Code::transport, "gave up"); }
   };
-  Transport& over_;
   int left_;
 };
 

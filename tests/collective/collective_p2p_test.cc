@@ -10,6 +10,7 @@
 #include "collective/world.h"
 #include "core/error.h"
 #include "frame/frame.h"
+#include "support/over_transport.h"
 #include "transport/faulty.h"
 
 namespace laconic::collective_p2p_test {
@@ -32,11 +33,9 @@ void on_ranks(int ranks, const std::function<void(int, Communicator&)>& body) {
 }
 
 /// Sends exact elements that are other ones, in frames that are sound.
-class Rewriting final : public Transport {
+class Rewriting final : public test::OverTransport {
  public:
-  explicit Rewriting(Transport& over) : over_(over) {}
-  [[nodiscard]] int rank() const override { return over_.rank(); }
-  [[nodiscard]] int size() const override { return over_.size(); }
+  using OverTransport::OverTransport;
   Request isend(std::span<const std::uint8_t> data, int to, int tag) override {
     if (++messages_ != 3) return over_.isend(data, to, tag);  // opening, elements, exact elements
     const std::vector<float> other(1000, 3.0F);
@@ -44,17 +43,8 @@ class Rewriting final : public Transport {
     changed_.resize(frame::encode(view(other), make_grid(DType::f32, 0, 0), changed_));
     return over_.isend(changed_, to, tag);
   }
-  Request irecv(std::span<std::uint8_t> buffer, int from, int tag) override { return over_.irecv(buffer, from, tag); }
-  void allgather_small(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) override {
-    over_.allgather_small(mine, all);
-  }
-  void poll() override { over_.poll(); }
-  std::unique_ptr<Transport> duplicate() override { return over_.duplicate(); }
-  [[nodiscard]] const std::vector<int>& nodes() const override { return over_.nodes(); }
-  [[nodiscard]] std::string description() const override { return over_.description(); }
 
  private:
-  Transport& over_;
   int messages_ = 0;
   std::vector<std::uint8_t> changed_;
 };

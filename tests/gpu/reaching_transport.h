@@ -11,25 +11,15 @@
 #include <vector>
 
 #include "gpu/device_memory.h"
-#include "transport/transport.h"
+#include "support/over_transport.h"
 
 namespace laconic::test {
 
-class ReachingTransport final : public Transport {
+class ReachingTransport final : public OverTransport {
  public:
-  /// Borrows it.
-  explicit ReachingTransport(Transport& over) : over_(over) {}
+  using OverTransport::OverTransport;
 
-  [[nodiscard]] int rank() const override { return over_.rank(); }
-  [[nodiscard]] int size() const override { return over_.size(); }
-  [[nodiscard]] const std::vector<int>& nodes() const override { return over_.nodes(); }
-  [[nodiscard]] std::string description() const override { return over_.description(); }
   [[nodiscard]] bool takes_device_memory() const override { return true; }
-  void poll() override { over_.poll(); }
-  std::unique_ptr<Transport> duplicate() override { return over_.duplicate(); }
-  void allgather_small(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) override {
-    over_.allgather_small(mine, all);
-  }
 
   Request isend(std::span<const std::uint8_t> data, int to, int tag) override {
     if (!gpu::is_device_pointer(data.data())) return over_.isend(data, to, tag);
@@ -71,7 +61,6 @@ class ReachingTransport final : public Transport {
     Request inner;
   };
 
-  Transport& over_;
   std::uint64_t device_bytes_ = 0;
 };
 
