@@ -12,6 +12,7 @@
 #include "collective/reference.h"
 #include "collective/routing.h"
 #include "collective/world.h"
+#include "support/over_transport.h"
 
 namespace laconic::collective_learning_test {
 namespace {
@@ -47,24 +48,13 @@ class SumsByExchange final : public PlainCollectives {
 };
 
 /// Threads, with that library.
-class WithLibrary final : public Transport {
+class WithLibrary final : public test::OverTransport {
  public:
-  explicit WithLibrary(Transport& inner) : inner_(inner), library_(inner) {}
-  [[nodiscard]] int rank() const override { return inner_.rank(); }
-  [[nodiscard]] int size() const override { return inner_.size(); }
-  Request isend(std::span<const std::uint8_t> data, int to, int tag) override { return inner_.isend(data, to, tag); }
-  Request irecv(std::span<std::uint8_t> buffer, int from, int tag) override { return inner_.irecv(buffer, from, tag); }
-  void allgather_small(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) override {
-    inner_.allgather_small(mine, all);
-  }
-  void poll() override { inner_.poll(); }
-  std::unique_ptr<Transport> duplicate() override { return inner_.duplicate(); }
-  [[nodiscard]] const std::vector<int>& nodes() const override { return inner_.nodes(); }
+  explicit WithLibrary(Transport& inner) : OverTransport(inner), library_(inner) {}
   PlainCollectives* plain() override { return &library_; }
   [[nodiscard]] std::string description() const override { return "threads with a library"; }
 
  private:
-  Transport& inner_;
   SumsByExchange library_;
 };
 
