@@ -1,4 +1,4 @@
-// From a chunk's bytes in shared memory to planes in registers: coded chunks without entries, at most 8 G planes wide.
+// From a chunk's bytes in shared memory to planes, in registers or beside them: coded chunks without entries.
 // Source: ours; the definition is codec/slice/chunk_reader.cc. Whatever else a chunk may be, valid or not, is left to
 // rare_read.h.
 #pragma once
@@ -26,7 +26,7 @@ struct FoundParts {
 
 enum class FastRead {
   done,
-  too_wide,  ///< for G groups of planes, not for more
+  too_wide,  ///< of this sort, but of more planes than there is room for
   rare,      ///< not a chunk of this sort
   unlike,    ///< sums: of this sort, but to be added in integers
   filled,    ///< sums: has a fill value, and such are not added here
