@@ -389,6 +389,32 @@ TEST(NcclTransport, NothingButTheMessagesTravels) {
   EXPECT_EQ(after.sent_bytes - before.sent_bytes, 1200U);
 }
 
+// Of many messages few are under way at once: what a rank sends on does not wait for all that it gets.
+TEST(NcclTransport, LongMessagesTakeTurnsWithWhatIsSentOn) {
+  constexpr std::size_t messages = 40;
+  constexpr std::size_t bytes = std::size_t{1} << 20;
+  over_nccl(3, [](Transport& t) {
+    std::vector<Buffer> data(messages, Buffer(bytes, static_cast<std::uint8_t>(t.rank())));
+    std::vector<Request> requests;
+    for (auto& message : data) {
+      if (t.rank() == 0) requests.push_back(t.isend(message, 1, 0));
+      if (t.rank() == 1) requests.push_back(t.irecv(message, 0, 0));
+    }
+    if (t.rank() == 1) {
+      requests.front().wait();
+      t.isend(data.front(), 2, 0).wait();
+      EXPECT_FALSE(requests.back().test());
+    }
+    if (t.rank() == 2) t.irecv(data.front(), 1, 0).wait();
+    for (auto& request : requests) request.wait();
+    EXPECT_EQ(data.front(), Buffer(bytes, 0));
+    if (t.rank() == 1) {
+      EXPECT_EQ(data.back(), Buffer(bytes, 0));
+    }
+    t.allgather_small({}, {});
+  });
+}
+
 // --- NCCL's own collectives ---
 
 class PlainNccl : public testing::TestWithParam<int> {};

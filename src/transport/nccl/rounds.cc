@@ -20,6 +20,13 @@ constexpr int spins = 500;
 // several milliseconds.
 constexpr int spins_alone = 3 * spins;
 
+// Groups under way: one on the wire, and one that follows at once.
+constexpr std::ptrdiff_t most_flights = 2;
+
+// Less in a group costs more than what is in it; more where the wire is through with it before the next headers are.
+constexpr std::size_t least_share = std::size_t{1} << 20;
+constexpr std::size_t most_share = std::size_t{1} << 30;
+
 Header& header_in(const Pinned& room, std::size_t nth = 0) {
   return reinterpret_cast<Header*>(room.get())[nth];  // rooms are aligned for anything
 }
@@ -43,7 +50,8 @@ Rounds::Rounds(ncclComm_t parent, double timeout, std::shared_ptr<Stop> stop)
       device_(device_of(parent)),
       timeout_(timeout),
       stop_(std::move(stop)),
-      pool_(rank_, device_) {
+      pool_(rank_, device_),
+      share_(least_share) {
   pncclCommCount(parent, &size_);
   const BesideCaptures beside;  // for NCCL, too: it makes connections in the thread that asks
   const OnDevice as(device_);
@@ -152,7 +160,11 @@ void Rounds::advance(bool join) {
   }
   // Not while NCCL still makes connections for this round's data: it allocates for them, which may wait for the device,
   // and so for a header that another rank answers only when these data have come.
-  if (!gathering_ && (join || has_wish()) && data_is_launched()) offer_header();
+  if (!gathering_ && (join || has_wish()) && !has_enough_under_way() && data_is_launched()) offer_header();
+}
+
+bool Rounds::has_enough_under_way() const {
+  return std::ranges::count_if(flights_, [](const Flight& f) { return f.operation.has_value(); }) >= most_flights;
 }
 
 bool Rounds::data_is_launched() {
@@ -166,9 +178,15 @@ bool Rounds::has_wish() const {
 void Rounds::offer_header() {
   Header& header = header_in(mine_);
   header = Header{.round = round_};
-  while (!queued_.empty() && announced_.size() < most_notices) {
-    Outgoing& o = *announced_.emplace_back(std::move(queued_.front()));
-    queued_.pop_front();
+  held_back_ = false;
+  for (auto next = queued_.begin(); next != queued_.end() && announced_.size() < most_notices;) {
+    if (has_its_share((*next)->to)) {
+      held_back_ = true;
+      ++next;
+      continue;
+    }
+    Outgoing& o = *announced_.emplace_back(std::move(*next));
+    next = queued_.erase(next);
     o.state = Outgoing::State::announced;
     header.notice[header.notices++] = {o.to, o.tag, o.data.size()};
   }
@@ -184,8 +202,20 @@ void Rounds::offer_header() {
   gathering_.emplace(*headers_, headers_->stream());
 }
 
+bool Rounds::has_its_share(int peer) const {
+  std::size_t bytes = 0;
+  for (const Sent& s : announced_) bytes += s->to == peer ? s->data.size() : 0;
+  return bytes >= share_;
+}
+
+/// When headers have come: the wire has waited for them, or it has not.
+void Rounds::adapt_share() {
+  if (held_back_) share_ = flights_.empty() ? std::min(2 * share_, most_share) : std::max(share_ / 2, least_share);
+}
+
 void Rounds::take_headers() {
   gathering_.reset();
+  adapt_share();
   const std::span<const Header> all(&header_in(all_), static_cast<std::size_t>(size_));
   require_in_step(all);
   ++round_;

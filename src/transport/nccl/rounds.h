@@ -9,6 +9,9 @@
 // on with its own work. All ranks issue the same sequence of all-gathers and groups, so kernels of one rank that hold
 // each other up cannot make a circle.
 //
+// Groups follow each other on their stream. What a rank would send on as soon as it is there waits for all groups that
+// were begun before: so few are, and none takes more than a share of what a peer is to get.
+//
 // A round needs every rank, so a header that nobody answers would occupy the GPU for ever. Therefore a rank begins a
 // round only when it has messages to announce or to expect, stands in the small exchange, or is told to join(); and the
 // small exchange, which completes on all ranks with the same round, ends what they do together.
@@ -131,7 +134,10 @@ class Rounds {
   [[nodiscard]] bool has_wish() const;
   /// Whether the data of the last round are on their stream.
   [[nodiscard]] bool data_is_launched();
+  [[nodiscard]] bool has_enough_under_way() const;
   void offer_header();
+  [[nodiscard]] bool has_its_share(int peer) const;
+  void adapt_share();
   void take_headers();
   void require_in_step(std::span<const Header> all) const;
   void plan_sends(Flight& flight);
@@ -159,6 +165,8 @@ class Rounds {
   std::list<Arriving> unasked_;  ///< not yet matched, under way or landed
   std::deque<Flight> flights_;
   std::list<Delivery> deliveries_;
+  std::size_t share_;       ///< bytes for one peer in a round, but for the message with which they are reached
+  bool held_back_ = false;  ///< this rank had more than its share for the present round
 
   Pinned mine_, all_;                   ///< headers
   std::optional<Operation> gathering_;  ///< the present round's headers
