@@ -124,6 +124,14 @@ void Buffers::fetch_reports(int n) {
   copy(here + sizeof(Report), report(1), static_cast<std::size_t>(n - 1) * sizeof(Report));
 }
 
+bool Buffers::are_done() const {
+  const BesideCaptures beside;
+  const cudaError_t e = cudaStreamQuery(stream_);
+  if (e != cudaErrorNotReady) check_cuda(e, "cudaStreamQuery");
+  static_cast<void>(cudaGetLastError());
+  return e == cudaSuccess;
+}
+
 std::array<Report, Buffers::most_reports> Buffers::finished_reports(int n) {
   std::array<Report, most_reports> found;
   finish();

@@ -78,6 +78,8 @@ class Buffers {
   [[nodiscard]] Report* report(int i);
   /// Enqueues a copy of the first n of them.
   void fetch_reports(int n);
+  /// Whether they are there, and all that was enqueued is done.
+  [[nodiscard]] bool are_done() const;
   /// Waits, and says what is in them.
   std::array<Report, most_reports> finished_reports(int n);
 

@@ -72,8 +72,9 @@ void DeviceKernel::fetch(std::size_t count, frame::MutBytes out, double& length)
 bool DeviceKernel::finished(std::span<const frame::Bytes> messages) {
   buffers_.fetch_reports(reports_);
   try {
-    // While the device works; it is prepared for frames that are damaged.
+    // While the device works; it is prepared for frames that are damaged. Messages travel on.
     for (const frame::Bytes message : messages) frame::check(message, threads_);
+    while (!buffers_.are_done()) pause();
   } catch (...) {
     buffers_.finish();
     throw;
