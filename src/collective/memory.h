@@ -63,8 +63,9 @@ class Memory {
 
   /// The plain library's own collectives over the transport's ranks, for arrays there; null where there are none.
   virtual PlainCollectives* plain(Transport& transport) = 0;
-  /// Before each of its calls: sees to it that operands are there.
-  virtual void before_plain(const PlainCollectives& /*library*/) {}
+  /// Before each of its calls: sees to it that operands are there. `timed`: the call's time is measured, without what
+  /// came before it; another may return when it is on its stream, where the library can that.
+  virtual void before_plain(PlainCollectives& /*library*/, bool /*timed*/) {}
 
   /// A segment of a pipeline should have so many bytes: a message must cost little beside them, and need not be larger.
   /// Powers of two. Of ranks that differ the largest hold.

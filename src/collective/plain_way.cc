@@ -147,7 +147,8 @@ const Report* PlainWay::at_once() {
   call_.report().result_bound = promised_unasked(shape());
   if (comm_.plain()->most_elements() >= Shortcuts::most_bytes) {
     const Options* const defaults = call_.options() == comm_.defaults() ? &comm_.defaults() : nullptr;
-    comm_.routing().shortcuts().learn(shape(), call_.options(), defaults, history_);
+    const bool leaves = comm_.plain()->can_leave_on_stream();
+    comm_.routing().shortcuts().learn(shape(), call_.options(), defaults, history_, leaves);
   }
   return &run();
 }
@@ -286,10 +287,11 @@ Costs PlainWay::calibrate(CodecKind kind) {
 }
 
 const Report& PlainWay::run() {
-  const auto start = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point start;
   try {
     PlainCollectives& library = *comm_.plain();
-    comm_.memory().before_plain(library);
+    comm_.memory().before_plain(library, true);
+    start = std::chrono::steady_clock::now();
     FloatEnvironment::as_the_program([&] { make_(run_, library); });
   } catch (const Error&) {
     comm_.mark_unusable();

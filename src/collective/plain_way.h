@@ -37,10 +37,11 @@ bool by_shortcut(bool sound, const CallShape& shape, Communicator& comm, const O
   if (known == nullptr) return false;
   using Clock = std::chrono::steady_clock;
   const bool timed = known->is_to_be_timed();
-  const auto start = timed ? Clock::now() : Clock::time_point{};
+  Clock::time_point start;
   try {
     PlainCollectives& library = *comm.plain();
-    comm.memory().before_plain(library);
+    comm.memory().before_plain(library, timed);
+    if (timed) start = Clock::now();
     run(library);
   } catch (const Error&) {
     comm.mark_unusable();

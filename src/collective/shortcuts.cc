@@ -10,9 +10,14 @@ Shortcuts::Place& Shortcuts::place_of(const CallShape& s) {
   return entries_[mixed % entries_.size()];
 }
 
-void Shortcuts::learn(const CallShape& shape, const Options& options, const Options* defaults, History* history) {
+void Shortcuts::learn(const CallShape& shape, const Options& options, const Options* defaults, History* history,
+                      bool leaves_on_stream) {
   if (shape.bytes > most_bytes) return;
-  place_of(shape) = Entry{.shape = shape, .options = options, .defaults = defaults, .history = history};
+  place_of(shape) = Entry{.shape = shape,
+                          .options = options,
+                          .defaults = defaults,
+                          .history = history,
+                          .leaves_on_stream = leaves_on_stream};
 }
 
 Shortcuts::Entry* Shortcuts::find(const CallShape& s, const Options& options) {

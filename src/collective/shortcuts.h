@@ -36,15 +36,17 @@ class Shortcuts {
     Options options;
     const Options* defaults = nullptr;  ///< the communicator's own, where these are a copy of those; see forget()
     History* history = nullptr;         ///< null: the caller has chosen the plain library
+    bool leaves_on_stream = false;      ///< a call that is not timed need not be waited for
     std::uint64_t calls = 0;
     double seconds = 0;  ///< of the last call that was timed
 
     /// Reading the clock costs as much as all else that is done for a short call: one in a few is timed.
-    [[nodiscard]] bool is_to_be_timed() const { return calls % 8 == 0 || seconds > 10e-6; }
+    [[nodiscard]] bool is_to_be_timed() const { return calls % 8 == 0 || (seconds > 10e-6 && !leaves_on_stream); }
   };
 
   /// Such a call has passed every check that does not look at its buffers and counts.
-  void learn(const CallShape& shape, const Options& options, const Options* defaults, History* history);
+  void learn(const CallShape& shape, const Options& options, const Options* defaults, History* history,
+             bool leaves_on_stream);
   /// Null: not known.
   [[nodiscard]] Entry* find(const CallShape& shape, const Options& options);
   /// When defaults or histories change.

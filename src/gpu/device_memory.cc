@@ -196,8 +196,11 @@ PlainCollectives* DeviceMemory::plain(Transport& transport) {
   return staged_.get();
 }
 
-void DeviceMemory::before_plain(const PlainCollectives& library) {
-  if (library.takes_device_arrays() && !library.knows_streams()) buffers_.finish();
+void DeviceMemory::before_plain(PlainCollectives& library, bool timed) {
+  if (!library.takes_device_arrays()) return;
+  const bool leaves = library.can_leave_on_stream();
+  if (leaves) library.leave_on_stream(!timed);
+  if (!library.knows_streams() || (leaves && timed)) buffers_.finish();
 }
 
 Memory::SegmentBytes DeviceMemory::segment_bytes() const { return segment_bytes_on_device; }

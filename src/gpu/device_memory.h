@@ -60,7 +60,7 @@ class DeviceMemory final : public Memory {
   std::unique_ptr<Kernel> reduction(Op op, std::vector<ConstArray> operands, std::vector<MutArray> results,
                                     const Budget& budget, int summands, int threads) override;
   PlainCollectives* plain(Transport& transport) override;
-  void before_plain(const PlainCollectives& library) override;
+  void before_plain(PlainCollectives& library, bool timed) override;
   [[nodiscard]] SegmentBytes segment_bytes() const override;
 
  private:

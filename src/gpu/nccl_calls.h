@@ -43,8 +43,8 @@ class NcclGroup {
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
-  /// First of all, and collective over `nccl`, which it does not use afterwards. Its device must be current. Calls wait
-  /// for other ranks `timeout` seconds; 0: for ever.
+  /// First of all, and collective over `nccl`, which must live as long as calls are made: what is left to NCCL is an
+  /// operation of its own. Its device must be current. Calls wait for other ranks `timeout` seconds; 0: for ever.
   void begin(ncclComm_t nccl, const Options& defaults, double timeout);
   /// Whoever waits for other ranks, in begin() too, and whoever would, gets Error(transport) at once.
   void stop() { stop_->set(); }

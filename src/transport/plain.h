@@ -48,6 +48,10 @@ class PlainCollectives {
   /// Whether arrays on a GPU are read when the stream of work_on() comes to it; if not, they must be there when a call
   /// begins. Results are there when it returns.
   [[nodiscard]] virtual bool knows_streams() const { return false; }
+  /// Whether calls may return when they are on that stream, and what follows there finds their results.
+  [[nodiscard]] virtual bool can_leave_on_stream() const { return false; }
+  /// Whether they do.
+  virtual void leave_on_stream(bool /*leave*/) {}
   /// stream: a cudaStream_t.
   virtual void work_on(CUstream_st* /*stream*/) {}
   /// Whether the result of reduce_scatter() may lie where the operand has this rank's part. As MPI_IN_PLACE has it, at

@@ -186,6 +186,34 @@ TEST(ApiNccl, ReduceScatterInPlaceByNcclsOwnMakesNoRoom) {
   });
 }
 
+// As NCCL's own would be: most of them are not waited for.
+TEST(ApiNccl, ShortCallsThatGoPlainlyAreLeftOnTheStream) {
+  constexpr std::size_t n = 100;
+  laconic_options plain = LACONIC_OPTIONS_INIT;
+  plain.mode = LACONIC_MODE_PLAIN;
+  laconic::test::over_nccl_communicators(2, [&](int rank, ncclComm_t comm) {
+    Gpu gpu;
+    const float* const x = gpu.mine(rank, n);
+    int left = 0;
+    for (int i = 0; i < 20; ++i) {
+      float* const y = gpu.room(n);
+      ASSERT_EQ(laconic_nccl_allreduce(x, y, n, ncclFloat32, ncclSum, comm, gpu.stream(), &plain), LACONIC_OK)
+          << laconic_last_error();
+      left += Gpu::contents(y, n).front() == -1.0F ? 1 : 0;
+      // What follows on the stream finds the result, and the next calls' times are without it.
+      if (i % 3 != 0) continue;
+      ASSERT_EQ(cudaStreamSynchronize(gpu.stream()), cudaSuccess);
+      expect_near(Gpu::contents(y, n), [](std::size_t k) { return sum(2, k); }, "allreduce");
+    }
+    EXPECT_GT(left, 10);
+    float* const y = gpu.room(n);
+    const laconic_options compressed = within("1e-3");
+    ASSERT_EQ(laconic_nccl_allreduce(x, y, n, ncclFloat32, ncclSum, comm, gpu.stream(), &compressed), LACONIC_OK);
+    expect_near(Gpu::contents(y, n), [](std::size_t k) { return sum(2, k); }, "compressed allreduce behind them");
+    EXPECT_EQ(laconic_nccl_release(comm), LACONIC_OK);
+  });
+}
+
 TEST(ApiNccl, CapturesOfOtherStreamsGoOn) {
   const laconic_options options = within("1e-3");
   std::barrier together(3);

@@ -21,14 +21,6 @@ void require(int rank, const char* call, ncclResult_t status) {
   if (status != ncclSuccess && status != ncclInProgress) fail(rank, call, status);
 }
 
-/// False while a communicator is at something; throws if it has failed.
-bool is_settled(int rank, ncclComm_t comm) {
-  ncclResult_t state = ncclSuccess;
-  require(rank, "ncclCommGetAsyncError", pncclCommGetAsyncError(comm, &state));
-  require(rank, "the communicator", state);
-  return state != ncclInProgress;
-}
-
 ncclComm_t split(ncclComm_t parent, int rank, double timeout, Stop& stop) {
   stop.check();
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -48,13 +40,18 @@ ncclComm_t split(ncclComm_t parent, int rank, double timeout, Stop& stop) {
 
 }  // namespace
 
+bool is_settled(int rank, ncclComm_t comm) {
+  ncclResult_t state = ncclSuccess;
+  require(rank, "ncclCommGetAsyncError", pncclCommGetAsyncError(comm, &state));
+  require(rank, "the communicator", state);
+  return state != ncclInProgress;
+}
+
 Link::Link(ncclComm_t parent, int rank, double timeout, Stop& stop) : rank_(rank), stream_(rank) {
   comm_ = split(parent, rank, timeout, stop);
 }
 
 Link::~Link() { abort(); }
-
-bool Link::ready() { return is_settled(rank_, comm_); }
 
 void Link::require(const char* call, ncclResult_t status) const { nccl::require(rank_, call, status); }
 
@@ -94,7 +91,7 @@ void Link::await_silence() noexcept {
 
 bool Operation::launched() {
   if (launched_) return true;
-  if (!link_.ready()) return false;
+  if (!is_settled(rank_, comm_)) return false;
   end_.record(stream_);
   return launched_ = true;
 }

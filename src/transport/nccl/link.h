@@ -24,6 +24,10 @@ struct Transfer {
   int peer = 0;
 };
 
+/// False while NCCL puts the last operation of a communicator on its stream; nothing else may be called then. Throws
+/// Error(transport) if the communicator has failed, whatever it was doing.
+[[nodiscard]] bool is_settled(int rank, ncclComm_t comm);
+
 class Link {
  public:
   /// Collective over the ranks of `parent`, which must have nothing under way and need not live on. Gives up after
@@ -39,9 +43,7 @@ class Link {
   [[nodiscard]] cudaStream_t stream() const { return stream_.get(); }
   [[nodiscard]] int rank() const { return rank_; }
 
-  /// False while NCCL puts the last operation on its stream; nothing else may be called then. Throws Error(transport)
-  /// if the communicator has failed, whatever it was doing.
-  [[nodiscard]] bool ready();
+  [[nodiscard]] bool ready() { return is_settled(rank_, comm_); }
   /// Of a call of NCCL: throws Error(transport) with its own text.
   void require(const char* call, ncclResult_t status) const;
   /// All of them at once, on `stream`.
@@ -59,16 +61,18 @@ class Link {
   ncclComm_t comm_ = nullptr;
 };
 
-/// What was launched last over a link, from there to its end.
+/// What was launched last over a communicator, from there to its end.
 class Operation {
  public:
-  Operation(Link& link, cudaStream_t stream) : link_(link), stream_(stream), end_(link.rank()) {}
+  Operation(const Link& link, cudaStream_t stream) : Operation(link.rank(), link.comm(), stream) {}
+  Operation(int rank, ncclComm_t comm, cudaStream_t stream) : rank_(rank), comm_(comm), stream_(stream), end_(rank) {}
   /// Whether it is on its stream.
   [[nodiscard]] bool launched();
   [[nodiscard]] bool done() { return launched() && end_.passed(); }
 
  private:
-  Link& link_;
+  int rank_;
+  ncclComm_t comm_;
   cudaStream_t stream_;
   Event end_;
   bool launched_ = false;

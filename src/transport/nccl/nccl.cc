@@ -121,12 +121,14 @@ std::string library_name() {
 
 class RoundsTransport final : public Transport {
  public:
-  /// `nodes`: of a communicator with the same ranks; empty: still to be found.
-  RoundsTransport(ncclComm_t comm, double timeout, std::shared_ptr<nccl::Stop> stop, std::vector<int> nodes)
+  /// `program`: see make_nccl_transport(), or null. `nodes`: of a communicator with the same ranks; empty: still to be
+  /// found.
+  RoundsTransport(ncclComm_t comm, double timeout, std::shared_ptr<nccl::Stop> stop, ncclComm_t program,
+                  std::vector<int> nodes)
       : rounds_(std::make_shared<Rounds>(comm, timeout, std::move(stop))),
         nodes_(std::move(nodes)),
         name_(library_name()),
-        plain_(nccl::make_plain_nccl(*rounds_)) {
+        plain_(nccl::make_plain_nccl(*rounds_, program)) {
     if (nodes_.empty()) nodes_ = nodes_of(allgather_value(*this, host_digest()));
   }
 
@@ -154,7 +156,8 @@ class RoundsTransport final : public Transport {
   std::unique_ptr<Transport> duplicate() override {
     rounds_->exchange({}, {});
     rounds_->flush();
-    return std::make_unique<RoundsTransport>(rounds_->data_link().comm(), rounds_->timeout(), rounds_->stop(), nodes_);
+    return std::make_unique<RoundsTransport>(rounds_->data_link().comm(), rounds_->timeout(), rounds_->stop(), nullptr,
+                                             nodes_);
   }
 
  private:
@@ -167,8 +170,9 @@ class RoundsTransport final : public Transport {
 }  // namespace
 
 std::unique_ptr<Transport> make_nccl_transport(ncclComm_t comm, double timeout_seconds,
-                                               std::shared_ptr<nccl::Stop> stop) {
-  return std::make_unique<RoundsTransport>(comm, timeout_seconds, std::move(stop), std::vector<int>{});
+                                               std::shared_ptr<nccl::Stop> stop, bool keeps_comm) {
+  return std::make_unique<RoundsTransport>(comm, timeout_seconds, std::move(stop), keeps_comm ? comm : nullptr,
+                                           std::vector<int>{});
 }
 
 }  // namespace laconic

@@ -58,6 +58,9 @@ class Stage {
     return room;
   }
 
+  /// Whether NCCL has the caller's own arrays.
+  [[nodiscard]] bool is_direct() const { return rooms_.empty(); }
+
   /// After the call: results go where they belong.
   void finish() {
     const BesideCaptures beside;
@@ -91,9 +94,15 @@ class Stage {
 
 class Plain final : public PlainCollectives {
  public:
-  explicit Plain(Rounds& rounds) : rounds_(rounds), link_(rounds.data_link()) {}
+  Plain(Rounds& rounds, ncclComm_t program)
+      : rounds_(rounds),
+        link_(rounds.data_link()),
+        program_(program),
+        comm_(program != nullptr ? program : link_.comm()) {}
   [[nodiscard]] bool takes_device_arrays() const override { return true; }
   [[nodiscard]] bool knows_streams() const override { return true; }
+  [[nodiscard]] bool can_leave_on_stream() const override { return program_ != nullptr; }
+  void leave_on_stream(bool leave) override { leave_ = leave && can_leave_on_stream(); }
   void work_on(cudaStream_t stream) override { stream_ = stream; }
 
   [[nodiscard]] bool reduces(DType dtype, Op op) const override {
@@ -107,18 +116,16 @@ class Plain final : public PlainCollectives {
     Stage stage(rounds_, stream_);
     const auto* const from = stage.in(whole(send));
     auto* const to = stage.out(whole(recv));
-    run("ncclAllReduce", stage, [&] {
-      return pncclAllReduce(from, to, send.count, type_of(send.dtype), operation(op), link_.comm(), stream_);
-    });
+    run("ncclAllReduce", stage,
+        [&] { return pncclAllReduce(from, to, send.count, type_of(send.dtype), operation(op), comm_, stream_); });
   }
 
   void reduce(ConstArray send, MutArray recv, Op op, int root) override {
     Stage stage(rounds_, stream_);
     const auto* const from = stage.in(whole(send));
     auto* const to = rounds_.rank() == root ? stage.out(whole(recv)) : nullptr;
-    run("ncclReduce", stage, [&] {
-      return pncclReduce(from, to, send.count, type_of(send.dtype), operation(op), root, link_.comm(), stream_);
-    });
+    run("ncclReduce", stage,
+        [&] { return pncclReduce(from, to, send.count, type_of(send.dtype), operation(op), root, comm_, stream_); });
   }
 
   /// In place, MPI's result lies at the array's beginning, where NCCL would still read unless that is this rank's part.
@@ -131,11 +138,11 @@ class Plain final : public PlainCollectives {
     const auto* const from = stage.in(whole(send));
     auto* const to = stage.out(whole(recv), in_place && rounds_.rank() != 0);
     run("ncclReduceScatter", stage, [&] {
-      if (parts.equal) return pncclReduceScatter(from, to, recv.count, type, operation(op), link_.comm(), stream_);
+      if (parts.equal) return pncclReduceScatter(from, to, recv.count, type, operation(op), comm_, stream_);
       return in_group([&](int r) {
         const Piece part = pieces_of(send, parts, 0, ranks())[static_cast<std::size_t>(r)];
         const auto* const operand = part.bytes == 0 ? from : from + (part.data - whole(send).data);
-        return pncclReduce(operand, to, part.bytes / size, type, operation(op), r, link_.comm(), stream_);
+        return pncclReduce(operand, to, part.bytes / size, type, operation(op), r, comm_, stream_);
       });
     });
   }
@@ -147,7 +154,7 @@ class Plain final : public PlainCollectives {
     const auto* const from = rounds_.rank() == root ? stage.in(whole(data)) : nullptr;
     auto* const to = rounds_.rank() == root ? const_cast<std::uint8_t*>(from) : stage.out(whole(data));
     run("ncclBroadcast", stage,
-        [&] { return pncclBroadcast(from, to, data.bytes(), ncclUint8, root, link_.comm(), stream_); });
+        [&] { return pncclBroadcast(from, to, data.bytes(), ncclUint8, root, comm_, stream_); });
   }
 
   void scatter(ConstArray send, const Parts& parts, MutArray recv, int root) override {
@@ -172,8 +179,7 @@ class Plain final : public PlainCollectives {
     const auto* const from = stage.in(whole(send));
     if (parts.equal) {
       auto* const to = stage.out({whole(recv).data, send.bytes() * ranks()});
-      run("ncclAllGather", stage,
-          [&] { return pncclAllGather(from, to, send.bytes(), ncclUint8, link_.comm(), stream_); });
+      run("ncclAllGather", stage, [&] { return pncclAllGather(from, to, send.bytes(), ncclUint8, comm_, stream_); });
       return;
     }
     std::vector<std::uint8_t*> to;
@@ -182,7 +188,7 @@ class Plain final : public PlainCollectives {
       return in_group([&](int r) {
         const auto k = static_cast<std::size_t>(r);
         if (pieces[k].bytes == 0) return ncclSuccess;
-        return pncclBroadcast(from, to[k], pieces[k].bytes, ncclUint8, r, link_.comm(), stream_);
+        return pncclBroadcast(from, to[k], pieces[k].bytes, ncclUint8, r, comm_, stream_);
       });
     });
   }
@@ -223,7 +229,8 @@ class Plain final : public PlainCollectives {
 
   void exchange(Stage& stage, const std::vector<Transfer>& transfers) {
     if (transfers.empty()) return;
-    rounds_.run_alone(stream_, "its peers to send and receive", [&] { link_.exchange(transfers, stream_); });
+    rounds_.run_alone({.comm = link_.comm(), .stream = stream_}, "its peers to send and receive",
+                      [&] { link_.exchange(transfers, stream_); });
     stage.finish();
   }
 
@@ -242,17 +249,23 @@ class Plain final : public PlainCollectives {
 
   template <typename CallNccl>
   void run(const char* name, Stage& stage, CallNccl&& call) {
-    rounds_.run_alone(stream_, std::string("all ranks to call ") + name, [&] { link_.require(name, call()); });
+    rounds_.run_alone({.comm = comm_, .stream = stream_, .leave = leave_ && stage.is_direct()},
+                      std::string("all ranks to call ") + name, [&] { link_.require(name, call()); });
     stage.finish();
   }
 
   Rounds& rounds_;
   Link& link_;
+  ncclComm_t program_;  ///< the program's own, or null
+  ncclComm_t comm_;     ///< for NCCL's collectives
   cudaStream_t stream_ = nullptr;
+  bool leave_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<PlainCollectives> make_plain_nccl(Rounds& rounds) { return std::make_unique<Plain>(rounds); }
+std::unique_ptr<PlainCollectives> make_plain_nccl(Rounds& rounds, ncclComm_t program) {
+  return std::make_unique<Plain>(rounds, program);
+}
 
 }  // namespace laconic::nccl

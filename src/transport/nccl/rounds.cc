@@ -111,15 +111,18 @@ void Rounds::flush() {
   if (!landed()) guarded([&] { wait_until(test, rank_, "its messages to land", timeout_); });
 }
 
-void Rounds::run_alone(cudaStream_t stream, const std::string& what, const std::function<void()>& issue) {
+void Rounds::run_alone(const Alone& where, const std::string& what, const std::function<void()>& issue) {
   flush();
   guarded([&] {
     const OnDevice as(device_);
     issue();
-    Operation operation(*data_, stream);
+    std::optional<Operation> operation;
+    if (!where.leave) operation.emplace(rank_, where.comm, where.stream);
     const auto test = [&] {
-      stop_->check();
-      if (data_->ready() && operation.done()) return true;
+      // The program's communicator may be freed once `stop` is set. While it is issued, it is the program's call.
+      if (stop_->unless_set([&] { return is_settled(rank_, where.comm) && (!operation || operation->done()); })) {
+        return true;
+      }
       std::this_thread::yield();
       return false;
     };

@@ -91,8 +91,14 @@ class Rounds {
   void exchange(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all);
   /// Until this rank's own data have landed.
   void flush();
-  /// Runs what `issue` launches over the data link, to its end. All ranks, in the same order.
-  void run_alone(cudaStream_t stream, const std::string& what, const std::function<void()>& issue);
+  /// A collective of NCCL's own.
+  struct Alone {
+    ncclComm_t comm = nullptr;  ///< whose operation it is
+    cudaStream_t stream = nullptr;
+    bool leave = false;  ///< it is not waited for once it is on its stream
+  };
+  /// Runs what `issue` launches. All ranks, in the same order.
+  void run_alone(const Alone& where, const std::string& what, const std::function<void()>& issue);
 
  private:
   /// A message on its way to this rank, or arrived and not yet asked for.
