@@ -20,8 +20,8 @@ __global__ void __launch_bounds__(tile_threads) locate_kernel(const __grid_const
   run_locate(Tile(), blockIdx.x, at, shared);
 }
 
-__global__ void __launch_bounds__(tile_threads)
-    checksum_kernel(const std::uint8_t* frame, std::uint64_t readable, const __grid_constant__ WordPowers powers,
+__global__ void __launch_bounds__(tile_threads, 2)
+    checksum_kernel(const std::uint8_t* frame, std::uint64_t readable, const __grid_constant__ ChecksumPowers powers,
                     std::uint32_t* crc) {
   __shared__ RowTable table;
   run_checksum(Tile(), blockIdx.x, gridDim.x, powers, frame, readable, table, crc);
@@ -151,10 +151,11 @@ Source locate(const FrameIn& in, std::size_t count, std::uint64_t* offsets, std:
 }
 
 void launch_checksum(const std::uint8_t* frame, std::uint64_t readable, std::uint32_t* crc, Stream stream) {
-  static constexpr WordPowers powers = word_powers();
-  constexpr std::uint64_t most_blocks = 512;
-  WordPowers p = powers;
-  const std::uint64_t blocks = std::min(most_blocks, tiles_of(readable / 4, std::uint64_t{tile_warps} * checksum_span));
+  static constexpr ChecksumPowers powers = checksum_powers();
+  constexpr std::uint64_t most_blocks = 256;  // about as many as a device has room for at once
+  constexpr std::uint64_t words_of_a_block = tile_warps * 8 * row_words;
+  ChecksumPowers p = powers;
+  const std::uint64_t blocks = std::min(most_blocks, tiles_of(readable / 4, words_of_a_block));
   launch<4>(reinterpret_cast<const void*>(&checksum_kernel), blocks, 0, {&frame, &readable, &p, &crc}, stream);
 }
 

@@ -72,12 +72,7 @@ void write_tiles(const Op& op, Sink sink) {
 }
 
 void add_checksum(std::uint8_t* frame, std::size_t bytes) {
-  static constexpr WordPowers powers = word_powers();
-  RowTable table{};
-  constexpr std::uint64_t tiles = 3;
-  std::uint32_t crc = 0;
-  for (std::uint64_t t = 0; t < tiles; ++t) run_checksum(Tile(), t, tiles, powers, frame, bytes, table, &crc);
-  slice::store(frame + frame::at_crc, crc);
+  slice::store(frame + frame::at_crc, emulated_checksum(frame, bytes, 3));
 }
 
 /// Runs `op(T, R, sink)` on a frame of this capacity and finishes it.
@@ -131,6 +126,14 @@ void decode_all(const slice::Params& p, const Source& source, Array& y, gpu::Rep
 }
 
 }  // namespace
+
+std::uint32_t emulated_checksum(const std::uint8_t* frame, std::size_t readable, std::uint64_t tiles) {
+  static constexpr ChecksumPowers powers = checksum_powers();
+  RowTable table{};
+  std::uint32_t crc = 0;
+  for (std::uint64_t t = 0; t < tiles; ++t) run_checksum(Tile(), t, tiles, powers, frame, readable, table, &crc);
+  return crc;
+}
 
 Emulated emulated_encode(const Array& x, const Grid& g) {
   const slice::Params p = slice::params_for(g, 1);

@@ -31,6 +31,9 @@ struct Emulated {
   std::vector<std::uint8_t> frame;
 };
 
+/// The checksum of a frame by so many tiles.
+std::uint32_t emulated_checksum(const std::uint8_t* frame, std::size_t readable, std::uint64_t tiles);
+
 /// Encodes x into a frame.
 Emulated emulated_encode(const Array& x, const Grid& g);
 /// Encodes x into slots, each as large as a chunk can be; `sizes` in units of 4 bytes.

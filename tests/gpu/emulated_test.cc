@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 
+#include "support/patched_crc.h"
 #include "support/sanitized.h"
 
 namespace laconic::test::emulated_test {
@@ -236,6 +238,23 @@ TEST_P(GpuEmulated, AddsAnArrayThatIsAllFillAsTheCpu) {
   const DType t = GetParam();
   const Grid g = make_grid(t, t == DType::bf16 ? 2e-2 : 1e-2, 1);
   ASSERT_NO_FATAL_FAILURE(compare_sums(white_noise(t, 4096), all_fill(t, 4096), g));
+}
+
+// Parts of one row and of many blocks of 32, whole ones and not.
+TEST(GpuChecksum, IsThatOfAnyNumberOfBytes) {
+  Random random(5);
+  for (const std::size_t words : {0, 1, 31, 32, 33, 255, 256, 257, 1024, 1025, 5000, 8192, 8193, 30011, 65536, 65537}) {
+    std::vector<std::uint8_t> frame(frame::header_bytes + 4 * words);
+    for (auto& byte : frame) byte = static_cast<std::uint8_t>(random.below(256));
+    const std::uint64_t bytes = frame.size();
+    std::memcpy(&frame[frame::at_bytes], &bytes, sizeof bytes);
+    const std::uint32_t expected = frame_checksum(frame.data(), frame.size());
+    for (const std::uint64_t tiles : {1, 2, 7}) {
+      const LaneOrder order(static_cast<int>(words % 32), 5);
+      EXPECT_EQ(emulated_checksum(frame.data(), frame.size(), tiles), expected) << words << " words, " << tiles;
+    }
+    EXPECT_EQ(emulated_checksum(frame.data(), frame.size() - 1, 1), 0U) << words;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Floats, GpuEmulated, testing::ValuesIn(float_dtypes),

@@ -27,7 +27,7 @@ struct Arguments {
   device::Location location;
   const u8* frame;
   u64 readable;
-  device::WordPowers powers = device::word_powers();
+  device::ChecksumPowers powers = device::checksum_powers();
   u32* crc;
   gpu::Report* report;
 };
