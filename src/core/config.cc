@@ -14,6 +14,7 @@ constexpr std::string_view file_prefix = "file:";
 constexpr std::array simds = {Simd::automatic, Simd::scalar, Simd::portable, Simd::avx2, Simd::avx512, Simd::avx512x};
 constexpr std::array modes = {Mode::automatic, Mode::compressed, Mode::plain};
 constexpr std::array switches = {Switch::automatic, Switch::on, Switch::off};
+constexpr std::array on_or_off = {Switch::on, Switch::off};
 constexpr std::array levels = {LogLevel::off, LogLevel::error, LogLevel::warning, LogLevel::info, LogLevel::debug};
 
 [[noreturn]] void refuse(const char* name, std::string_view value, const std::string& want) {
@@ -125,6 +126,8 @@ Config Config::from(const Lookup& lookup) {
   with("LACONIC_REPORT", [&](auto*, auto& text) { out.report = text; });
   with("LACONIC_TIMEOUT", [&](auto* name, auto& text) { out.timeout_seconds = parse_seconds(name, text); });
   with("LACONIC_SIMD", [&](auto* name, auto& text) { out.simd = parse_name(name, text, simds); });
+  with("LACONIC_NCCL_SOCKETS",
+       [&](auto* name, auto& text) { out.nccl_sockets = parse_name(name, text, on_or_off) == Switch::on; });
   with("LACONIC_LOG", [&](auto* name, auto& text) { parse_log(name, text, out); });
   return out;
 }

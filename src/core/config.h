@@ -7,6 +7,7 @@
 //   LACONIC_TIMEOUT  seconds after which a rank stops waiting for the others, with an error; 0 waits for ever; 60,
 //                    but for ever in MPI's drop-in library: MPI itself waits, too
 //   LACONIC_SIMD     auto, scalar, portable, avx2, avx512, avx512x: which kernels to use (same bytes); auto
+//   LACONIC_NCCL_SOCKETS  on, off: whether ranks over NCCL announce messages by TCP, where all can; on
 //   LACONIC_LOG      off, error, warning, info, debug, each to standard error or, with ",file:PATH", appended
 //                    to a file; "file:PATH" alone means info; off
 // and of the drop-in libraries:
@@ -61,6 +62,7 @@ struct Config {
   Switch nonblocking = Switch::automatic;
   std::optional<double> timeout_seconds;  ///< where it was said
   Simd simd = Simd::automatic;
+  bool nccl_sockets = true;
   LogLevel log_level = LogLevel::off;
   std::string log_path;  ///< empty: standard error
 

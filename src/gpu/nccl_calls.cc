@@ -59,7 +59,7 @@ laconic::Report run(const NcclCall& call, Communicator& comm, const Options& opt
 void NcclGroup::begin(ncclComm_t nccl, const Options& defaults, double timeout) {
   stop_->unless_set([&] { return pncclCommCuDevice(nccl, &device_); });
   memory_.emplace();
-  comm_.emplace(make_nccl_transport(nccl, timeout, stop_, true), defaults, *memory_);
+  comm_.emplace(make_nccl_transport(nccl, timeout, stop_, config().nccl_sockets, true), defaults, *memory_);
 }
 
 NcclGroup::~NcclGroup() {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -38,9 +39,12 @@ inline void over_nccl_communicators(int ranks, const std::function<void(int, ncc
   EXPECT_EQ(fake::live(), before) << "something was not released";
 }
 
-/// The same with a transport for each.
-inline void over_nccl(int ranks, const std::function<void(Transport&)>& body, double timeout = 30) {
-  over_nccl_communicators(ranks, [&](int, ncclComm_t comm) { body(*make_nccl_transport(comm, timeout)); });
+/// The same with a transport for each. `sockets`: as for make_nccl_transport().
+inline void over_nccl(int ranks, const std::function<void(Transport&)>& body, double timeout = 30,
+                      bool sockets = config().nccl_sockets) {
+  over_nccl_communicators(ranks, [&](int, ncclComm_t comm) {
+    body(*make_nccl_transport(comm, timeout, std::make_shared<nccl::Stop>(), sockets));
+  });
 }
 
 }  // namespace laconic::test

@@ -123,11 +123,11 @@ class RoundsTransport final : public Transport {
  public:
   /// `program`: see make_nccl_transport(), or null. `nodes`: of a communicator with the same ranks; empty: still to be
   /// found.
-  RoundsTransport(ncclComm_t comm, double timeout, std::shared_ptr<nccl::Stop> stop, ncclComm_t program,
+  RoundsTransport(ncclComm_t comm, double timeout, std::shared_ptr<nccl::Stop> stop, ncclComm_t program, bool sockets,
                   std::vector<int> nodes)
-      : rounds_(std::make_shared<Rounds>(comm, timeout, std::move(stop))),
+      : rounds_(std::make_shared<Rounds>(comm, timeout, std::move(stop), sockets)),
         nodes_(std::move(nodes)),
-        name_(library_name()),
+        name_(library_name() + (rounds_->headers_on_device() ? ", headers by NCCL" : "")),
         plain_(nccl::make_plain_nccl(*rounds_, program)) {
     if (nodes_.empty()) nodes_ = nodes_of(allgather_value(*this, host_digest()));
   }
@@ -157,7 +157,7 @@ class RoundsTransport final : public Transport {
     rounds_->exchange({}, {});
     rounds_->flush();
     return std::make_unique<RoundsTransport>(rounds_->data_link().comm(), rounds_->timeout(), rounds_->stop(), nullptr,
-                                             nodes_);
+                                             rounds_->sockets(), nodes_);
   }
 
  private:
@@ -170,8 +170,8 @@ class RoundsTransport final : public Transport {
 }  // namespace
 
 std::unique_ptr<Transport> make_nccl_transport(ncclComm_t comm, double timeout_seconds,
-                                               std::shared_ptr<nccl::Stop> stop, bool keeps_comm) {
-  return std::make_unique<RoundsTransport>(comm, timeout_seconds, std::move(stop), keeps_comm ? comm : nullptr,
+                                               std::shared_ptr<nccl::Stop> stop, bool sockets, bool keeps_comm) {
+  return std::make_unique<RoundsTransport>(comm, timeout_seconds, std::move(stop), keeps_comm ? comm : nullptr, sockets,
                                            std::vector<int>{});
 }
 

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "core/config.h"
 #include "transport/nccl/stop.h"
 #include "transport/timeout.h"
 #include "transport/transport.h"
@@ -19,16 +20,18 @@ namespace laconic {
 /// needs_everyone(). After a failure (NCCL's, or a rank that does not come in time) nothing is under way any more and
 /// every call throws the same Error(transport).
 ///
-/// Collective over `comm`, from which two communicators are split: Laconic's messages never meet the program's. Nothing
-/// may be under way on it meanwhile, and it need not live longer than this call, unless `keeps_comm`: then the
+/// Collective over `comm`, from which one or two communicators are split: Laconic's messages never meet the program's.
+/// Nothing may be under way on it meanwhile, and it need not live longer than this call, unless `keeps_comm`: then the
 /// collectives of plain() are its own, which cost what they would cost the program, and may be left on their stream
 /// (PlainCollectives::leave_on_stream()). Destroying the transport is collective too. Throws Error(transport) with
 /// NCCL's own text where NCCL fails.
 ///
 /// Setting `stop`, from any thread, is a failure, too, whatever the transport is doing or waits for; destroying it then
 /// waits for nobody. While it is made `comm` may be aborted by another thread that has set `stop` before.
+///
+/// `sockets`: whether this rank's headers may go by TCP (headers.h).
 std::unique_ptr<Transport> make_nccl_transport(ncclComm_t comm, double timeout_seconds = default_timeout(),
                                                std::shared_ptr<nccl::Stop> stop = std::make_shared<nccl::Stop>(),
-                                               bool keeps_comm = false);
+                                               bool sockets = config().nccl_sockets, bool keeps_comm = false);
 
 }  // namespace laconic

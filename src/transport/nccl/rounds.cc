@@ -27,10 +27,6 @@ constexpr std::ptrdiff_t most_flights = 2;
 constexpr std::size_t least_share = std::size_t{1} << 20;
 constexpr std::size_t most_share = std::size_t{1} << 30;
 
-Header& header_in(const Pinned& room, std::size_t nth = 0) {
-  return reinterpret_cast<Header*>(room.get())[nth];  // rooms are aligned for anything
-}
-
 int rank_in(ncclComm_t comm) {
   int rank = 0;
   if (pncclCommUserRank(comm, &rank) != ncclSuccess) throw Error(Code::transport, "this is no NCCL communicator");
@@ -45,21 +41,25 @@ int device_of(ncclComm_t comm) {
 
 }  // namespace
 
-Rounds::Rounds(ncclComm_t parent, double timeout, std::shared_ptr<Stop> stop)
+Rounds::Rounds(ncclComm_t parent, double timeout, std::shared_ptr<Stop> stop, bool sockets)
     : rank_(rank_in(parent)),
       device_(device_of(parent)),
       timeout_(timeout),
       stop_(std::move(stop)),
+      sockets_(sockets),
       pool_(rank_, device_),
       share_(least_share) {
   pncclCommCount(parent, &size_);
   const BesideCaptures beside;  // for NCCL, too: it makes connections in the thread that asks
   const OnDevice as(device_);
-  headers_ = std::make_unique<Link>(parent, rank_, timeout_, *stop_);
   data_ = std::make_unique<Link>(parent, rank_, timeout_, *stop_);
+  try {
+    headers_ = make_headers(*data_, {parent, rank_, size_, timeout_, *stop_, pool_, sockets_});
+  } catch (const std::exception& e) {
+    fail(e.what());  // before memory goes that NCCL may still work with
+    throw;
+  }
   copies_.emplace(rank_);
-  mine_ = pool_.take(sizeof(Header));
-  all_ = pool_.take(sizeof(Header) * static_cast<std::size_t>(size_));
 }
 
 Rounds::~Rounds() {
@@ -147,23 +147,27 @@ void Rounds::fail(const std::string& what) noexcept {
   if (failure_) return;
   failure_ = what;
   const BesideCaptures beside;
-  headers_->abort();
+  if (headers_ != nullptr) headers_->abort();
   data_->abort();
-  headers_->await_silence();
+  if (headers_ != nullptr) headers_->await_silence();
   data_->await_silence();
 }
 
 void Rounds::advance(bool join) {
   const OnDevice as(device_);
-  const bool headers_free = headers_->ready();
+  const bool headers_ended = headers_->ended();
   land();
-  if (headers_free && data_is_launched() && gathering_ && gathering_->done()) {
+  const bool launched = data_is_launched();
+  if (offered_ && headers_ended && launched) {
     take_headers();
     land();
+  } else if (offered_ && needs_round()) {
+    headers_->require_ranks();
   }
-  // Not while NCCL still makes connections for this round's data: it allocates for them, which may wait for the device,
-  // and so for a header that another rank answers only when these data have come.
-  if (!gathering_ && (join || has_wish()) && !has_enough_under_way() && data_is_launched()) offer_header();
+  // By NCCL not while it still makes connections for this round's data: it allocates for them, which may wait for the
+  // device, and so for a header that another rank answers only when these data have come.
+  const bool may_offer = !has_enough_under_way() && (!headers_->on_device() || data_is_launched());
+  if (!offered_ && (join || has_wish()) && may_offer) offer_header();
 }
 
 bool Rounds::has_enough_under_way() const {
@@ -178,9 +182,11 @@ bool Rounds::has_wish() const {
   return !queued_.empty() || !posted_.empty() || (small_ && !small_->answered && !small_->travelling);
 }
 
+/// Others may leave beside a round that this rank has only joined.
+bool Rounds::needs_round() const { return has_wish() || !announced_.empty(); }
+
 void Rounds::offer_header() {
-  Header& header = header_in(mine_);
-  header = Header{.round = round_};
+  Header header{.round = round_};
   held_back_ = false;
   for (auto next = queued_.begin(); next != queued_.end() && announced_.size() < most_notices;) {
     if (has_its_share((*next)->to)) {
@@ -200,9 +206,8 @@ void Rounds::offer_header() {
       std::memcpy(header.small, small_->mine.data(), small_->mine.size());
     }
   }
-  headers_->require("ncclAllGather", pncclAllGather(mine_.get(), all_.get(), sizeof(Header), ncclUint8,
-                                                    headers_->comm(), headers_->stream()));
-  gathering_.emplace(*headers_, headers_->stream());
+  headers_->begin(header);
+  offered_ = true;
 }
 
 bool Rounds::has_its_share(int peer) const {
@@ -217,9 +222,9 @@ void Rounds::adapt_share() {
 }
 
 void Rounds::take_headers() {
-  gathering_.reset();
+  offered_ = false;
   adapt_share();
-  const std::span<const Header> all(&header_in(all_), static_cast<std::size_t>(size_));
+  const std::span<const Header> all = headers_->all();
   require_in_step(all);
   ++round_;
   Flight& flight = flights_.emplace_back();
@@ -315,7 +320,7 @@ void Rounds::answer(const std::uint8_t* payloads, std::size_t stride) {
 void Rounds::close() {
   flush();
   const double patience = timeout_ > 0 ? timeout_ : default_timeout();
-  if (gathering_) {
+  if (offered_) {
     headers_->abort();
   } else {
     headers_->close(patience);

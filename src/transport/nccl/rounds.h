@@ -1,20 +1,20 @@
 // Messages over NCCL, which has no tags, no message lengths, no receive of unknown length and nothing that completes
 // one by one. So they go in rounds, in which all ranks take part:
 //
-//   1. Every rank tells all others, by an all-gather of fixed-size headers, which messages it sends in this round.
+//   1. Every rank tells all others, in a header of fixed size, which messages it sends in this round.
 //   2. So everyone knows every message of the round, and issues its sends and receives as one group.
 //
-// Headers and data have a communicator and a stream each. While the data of one round travel, the headers of the next
-// are already under way, once NCCL has launched the former. The host never waits for either: it asks (drive()) and goes
-// on with its own work. All ranks issue the same sequence of all-gathers and groups, so kernels of one rank that hold
-// each other up cannot make a circle.
+// Headers go by TCP where they can, else over a communicator and a stream of their own (headers.h). While the data of
+// one round travel, the headers of the next are already under way; by NCCL only once it has launched the former. The
+// host never waits for either: it asks (drive()) and goes on with its own work. All ranks issue the same sequence of
+// all-gathers and groups, so kernels of one rank that hold each other up cannot make a circle.
 //
 // Groups follow each other on their stream. What a rank would send on as soon as it is there waits for all groups that
 // were begun before: so few are, and none takes more than a share of what a peer is to get.
 //
-// A round needs every rank, so a header that nobody answers would occupy the GPU for ever. Therefore a rank begins a
-// round only when it has messages to announce or to expect, stands in the small exchange, or is told to join(); and the
-// small exchange, which completes on all ranks with the same round, ends what they do together.
+// A round needs every rank, so a header of NCCL's that nobody answers would occupy the GPU for ever. Therefore a rank
+// begins a round only when it has messages to announce or to expect, stands in the small exchange, or is told to
+// join(); and the small exchange, which completes on all ranks with the same round, ends what they do together.
 #pragma once
 
 #include <cstddef>
@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "transport/nccl/header.h"
+#include "transport/nccl/headers.h"
 #include "transport/nccl/link.h"
 #include "transport/nccl/stop.h"
 
@@ -60,8 +61,8 @@ class Rounds {
   using Awaited = std::shared_ptr<Incoming>;
 
   /// Collective over the ranks of `parent`, see Link. Once `stop` is set, everything fails, waits that are under way
-  /// too.
-  Rounds(ncclComm_t parent, double timeout, std::shared_ptr<Stop> stop);
+  /// too. `sockets`: whether headers may go by TCP, which they do if all ranks may and can.
+  Rounds(ncclComm_t parent, double timeout, std::shared_ptr<Stop> stop, bool sockets);
   /// Every rank must, sooner or later. What is under way and needs a rank that may be gone is aborted.
   ~Rounds();
   Rounds(const Rounds&) = delete;
@@ -71,6 +72,8 @@ class Rounds {
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] double timeout() const { return timeout_; }
   [[nodiscard]] const std::shared_ptr<Stop>& stop() const { return stop_; }
+  [[nodiscard]] bool sockets() const { return sockets_; }
+  [[nodiscard]] bool headers_on_device() const { return headers_->on_device(); }
   [[nodiscard]] PinnedPool& pool() { return pool_; }
   /// For messages and PlainCollectives.
   [[nodiscard]] Link& data_link() { return *data_; }
@@ -137,7 +140,10 @@ class Rounds {
 
   void guarded(const std::function<void()>& work);
   void advance(bool join);
+  /// Whether something is to be announced or expected.
   [[nodiscard]] bool has_wish() const;
+  /// Whether this rank itself needs the present round.
+  [[nodiscard]] bool needs_round() const;
   /// Whether the data of the last round are on their stream.
   [[nodiscard]] bool data_is_launched();
   [[nodiscard]] bool has_enough_under_way() const;
@@ -160,9 +166,12 @@ class Rounds {
   int rank_ = 0, size_ = 1, device_ = 0;
   double timeout_;
   std::shared_ptr<Stop> stop_;
+  bool sockets_;
   std::optional<std::string> failure_;
   PinnedPool pool_;
-  std::unique_ptr<Link> headers_, data_;
+  std::unique_ptr<Link> data_;
+  std::unique_ptr<Headers> headers_;
+  bool offered_ = false;          ///< this rank's header of the present round
   std::optional<Stream> copies_;  ///< of late messages into device memory
 
   std::deque<Sent> queued_;      ///< not yet announced
@@ -174,8 +183,6 @@ class Rounds {
   std::size_t share_;       ///< bytes for one peer in a round, but for the message with which they are reached
   bool held_back_ = false;  ///< this rank had more than its share for the present round
 
-  Pinned mine_, all_;                   ///< headers
-  std::optional<Operation> gathering_;  ///< the present round's headers
   std::uint64_t round_ = 0;
   std::optional<Small> small_;
 };
