@@ -407,8 +407,10 @@ TEST_P(NcclTransport, NothingButTheMessagesTravels) {
 
 // Of many messages few are under way at once: what a rank sends on does not wait for all that it gets.
 TEST_P(NcclTransport, LongMessagesTakeTurnsWithWhatIsSentOn) {
-  constexpr std::size_t messages = 40;
-  constexpr std::size_t bytes = std::size_t{1} << 20;
+  // What is sent on goes in the fourth round at the latest, and the first two have a share of 1 MiB each; no round has
+  // more than 24 messages.
+  constexpr std::size_t messages = 56;
+  constexpr std::size_t bytes = std::size_t{512} << 10;
   over_nccl(3, [](Transport& t) {
     std::vector<Buffer> data(messages, Buffer(bytes, static_cast<std::uint8_t>(t.rank())));
     std::vector<Request> requests;

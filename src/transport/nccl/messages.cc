@@ -64,17 +64,26 @@ void Rounds::drop(const Awaited& awaited) noexcept {
   }
 }
 
-void Rounds::land() {
+bool Rounds::land() {
+  bool news = false;
   while (!flights_.empty() && (!flights_.front().operation || flights_.front().operation->done())) {
-    land(flights_.front());
+    Flight& flight = flights_.front();
+    news = news || !flight.arrivals.empty();
+    land(flight);
     flights_.pop_front();
   }
   // The next one's end is marked as soon as it can be.
   if (!flights_.empty() && flights_.back().operation) static_cast<void>(flights_.back().operation->launched());
   finish_deliveries();
+  return news;
 }
 
 void Rounds::land(Flight& flight) {
+  if (flight.operation) {
+    std::size_t bytes = 0;
+    for (const Arriving& a : flight.arrivals) bytes += a->bytes;
+    pace_.note(bytes, flight.begin, std::chrono::steady_clock::now());
+  }
   for (const Sent& s : flight.sends) {
     s->state = Outgoing::State::done;
     s->copy.reset();

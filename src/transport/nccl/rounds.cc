@@ -23,10 +23,6 @@ constexpr int spins_alone = 3 * spins;
 // Groups under way: one on the wire, and one that follows at once.
 constexpr std::ptrdiff_t most_flights = 2;
 
-// Less in a group costs more than what is in it; more where the wire is through with it before the next headers are.
-constexpr std::size_t least_share = std::size_t{1} << 20;
-constexpr std::size_t most_share = std::size_t{1} << 30;
-
 int rank_in(ncclComm_t comm) {
   int rank = 0;
   if (pncclCommUserRank(comm, &rank) != ncclSuccess) throw Error(Code::transport, "this is no NCCL communicator");
@@ -47,8 +43,7 @@ Rounds::Rounds(ncclComm_t parent, double timeout, std::shared_ptr<Stop> stop, bo
       timeout_(timeout),
       stop_(std::move(stop)),
       sockets_(sockets),
-      pool_(rank_, device_),
-      share_(least_share) {
+      pool_(rank_, device_) {
   pncclCommCount(parent, &size_);
   const BesideCaptures beside;  // for NCCL, too: it makes connections in the thread that asks
   const OnDevice as(device_);
@@ -156,17 +151,18 @@ void Rounds::fail(const std::string& what) noexcept {
 void Rounds::advance(bool join) {
   const OnDevice as(device_);
   const bool headers_ended = headers_->ended();
-  land();
+  bool news = land();
   const bool launched = data_is_launched();
   if (offered_ && headers_ended && launched) {
     take_headers();
-    land();
+    news = land() || news;
   } else if (offered_ && needs_round()) {
     headers_->require_ranks();
   }
   // By NCCL not while it still makes connections for this round's data: it allocates for them, which may wait for the
   // device, and so for a header that another rank answers only when these data have come.
   const bool may_offer = !has_enough_under_way() && (!headers_->on_device() || data_is_launched());
+  if (news && !join) return;  // whoever waits for it may have something to send on
   if (!offered_ && (join || has_wish()) && may_offer) offer_header();
 }
 
@@ -186,16 +182,10 @@ bool Rounds::has_wish() const {
 bool Rounds::needs_round() const { return has_wish() || !announced_.empty(); }
 
 void Rounds::offer_header() {
-  Header header{.round = round_};
-  held_back_ = false;
-  for (auto next = queued_.begin(); next != queued_.end() && announced_.size() < most_notices;) {
-    if (has_its_share((*next)->to)) {
-      held_back_ = true;
-      ++next;
-      continue;
-    }
-    Outgoing& o = *announced_.emplace_back(std::move(*next));
-    next = queued_.erase(next);
+  Header header{.round = round_, .rate = pace_.rate()};
+  while (!queued_.empty() && announced_.size() < most_notices && !has_its_share()) {
+    Outgoing& o = *announced_.emplace_back(std::move(queued_.front()));
+    queued_.pop_front();
     o.state = Outgoing::State::announced;
     header.notice[header.notices++] = {o.to, o.tag, o.data.size()};
   }
@@ -210,28 +200,26 @@ void Rounds::offer_header() {
   offered_ = true;
 }
 
-bool Rounds::has_its_share(int peer) const {
+bool Rounds::has_its_share() const {
   std::size_t bytes = 0;
-  for (const Sent& s : announced_) bytes += s->to == peer ? s->data.size() : 0;
+  for (const Sent& s : announced_) bytes += s->data.size();
   return bytes >= share_;
-}
-
-/// When headers have come: the wire has waited for them, or it has not.
-void Rounds::adapt_share() {
-  if (held_back_) share_ = flights_.empty() ? std::min(2 * share_, most_share) : std::max(share_ / 2, least_share);
 }
 
 void Rounds::take_headers() {
   offered_ = false;
-  adapt_share();
   const std::span<const Header> all = headers_->all();
   require_in_step(all);
   ++round_;
+  std::uint64_t slowest = 0;
+  for (const Header& h : all) slowest = h.rate != 0 && (slowest == 0 || h.rate < slowest) ? h.rate : slowest;
+  share_ = Pace::share_at(slowest);
   Flight& flight = flights_.emplace_back();
   plan_sends(flight);
   for (int r = 0; r < size_; ++r) plan_arrivals(all[static_cast<std::size_t>(r)], r, flight);
   plan_small(all, flight);
   if (!flight.transfers.empty()) {
+    flight.begin = std::chrono::steady_clock::now();
     data_->exchange(flight.transfers, data_->stream());
     flight.operation.emplace(*data_, data_->stream());
   }

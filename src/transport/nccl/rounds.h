@@ -10,7 +10,7 @@
 // all-gathers and groups, so kernels of one rank that hold each other up cannot make a circle.
 //
 // Groups follow each other on their stream. What a rank would send on as soon as it is there waits for all groups that
-// were begun before: so few are, and none takes more than a share of what a peer is to get.
+// were begun before: so few are, and each takes a share of what there is (pace.h).
 //
 // A round needs every rank, so a header of NCCL's that nobody answers would occupy the GPU for ever. Therefore a rank
 // begins a round only when it has messages to announce or to expect, stands in the small exchange, or is told to
@@ -32,6 +32,7 @@
 #include "transport/nccl/header.h"
 #include "transport/nccl/headers.h"
 #include "transport/nccl/link.h"
+#include "transport/nccl/pace.h"
 #include "transport/nccl/stop.h"
 
 namespace laconic::nccl {
@@ -120,6 +121,7 @@ class Rounds {
     std::vector<Sent> sends{};
     std::vector<Arriving> arrivals{};
     std::vector<Transfer> transfers{};
+    Pace::Time begin{};
     bool answers = false;  ///< the small exchange
   };
 
@@ -148,15 +150,15 @@ class Rounds {
   [[nodiscard]] bool data_is_launched();
   [[nodiscard]] bool has_enough_under_way() const;
   void offer_header();
-  [[nodiscard]] bool has_its_share(int peer) const;
-  void adapt_share();
+  [[nodiscard]] bool has_its_share() const;
   void take_headers();
   void require_in_step(std::span<const Header> all) const;
   void plan_sends(Flight& flight);
   void plan_arrivals(const Header& header, int from, Flight& flight);
   void plan_small(std::span<const Header> all, Flight& flight);
   void answer(const std::uint8_t* payloads, std::size_t stride);
-  void land();
+  /// True: something has come that this rank waits for.
+  bool land();
   void land(Flight& flight);
   void deliver(const Arriving& arrival);
   void finish_deliveries();
@@ -180,8 +182,8 @@ class Rounds {
   std::list<Arriving> unasked_;  ///< not yet matched, under way or landed
   std::deque<Flight> flights_;
   std::list<Delivery> deliveries_;
-  std::size_t share_;       ///< bytes for one peer in a round, but for the message with which they are reached
-  bool held_back_ = false;  ///< this rank had more than its share for the present round
+  Pace pace_;
+  std::size_t share_ = Pace::least_share;  ///< bytes in a round, but for the message with which they are reached
 
   std::uint64_t round_ = 0;
   std::optional<Small> small_;
