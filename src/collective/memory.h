@@ -47,6 +47,9 @@ class Memory {
 
   /// As memmove. Either end lies there, or in the host's memory.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  /// The same where `to` and `from` lie apart, but it may only have been begun: what is done here afterwards finds it
+  /// done.
+  virtual void begin_copy(void* to, const void* from, std::size_t bytes) { copy(to, from, bytes); }
   /// The chunks that stand for x where its ratio is estimated (sample.h), one after the other, to the host's memory.
   virtual void fetch_sample(ConstArray x, void* to) = 0;
 

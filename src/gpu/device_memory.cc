@@ -113,6 +113,11 @@ void DeviceMemory::copy(void* to, const void* from, std::size_t bytes) {
   buffers_.finish();
 }
 
+void DeviceMemory::begin_copy(void* to, const void* from, std::size_t bytes) {
+  if (!is_device_pointer(to) || !is_device_pointer(from)) return copy(to, from, bytes);
+  buffers_.copy(to, from, bytes);
+}
+
 void DeviceMemory::fetch_sample(ConstArray x, void* to) {
   const MutArray there{nullptr, sample_elements(x.count), x.dtype};
   auto* const chunks = buffers_.elements.at_least(there.bytes());

@@ -51,6 +51,7 @@ class DeviceMemory final : public Memory {
   Room message_room(std::size_t bytes) override;
   Room copy_room(std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
+  void begin_copy(void* to, const void* from, std::size_t bytes) override;
   void fetch_sample(ConstArray x, void* to) override;
   Range scan(ConstArray x, int threads) override;
   Outliers count_outliers(ConstArray x, double limit, double fill) override;

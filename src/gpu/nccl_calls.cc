@@ -28,7 +28,8 @@ void bring_root(ConstArray send, MutArray recv, Communicator& comm, const Option
     refuse({.collective = Collective::bcast, .dtype = send.dtype}, true, comm, options,
            Error(Code::invalid_argument, "sendbuff or recvbuff of the root is not in the memory of a GPU"));
   }
-  comm.memory().copy(recv.data, send.data, send.bytes());
+  if (overlap(send, recv)) return comm.memory().copy(recv.data, send.data, send.bytes());
+  comm.memory().begin_copy(recv.data, send.data, send.bytes());
 }
 
 }  // namespace
