@@ -23,7 +23,9 @@ int laconic_comm_from_nccl(ncclComm_t nccl, laconic_stream stream, laconic_comm*
 /* NCCL's collectives, with its arguments, within a bound: ncclFloat32, ncclFloat64, ncclFloat16, ncclBfloat16 and 32
  * and 64 bit integers; ncclSum, ncclAvg, ncclMin, ncclMax. They work on `stream` after what that has been given before,
  * and what it is given afterwards finds the result. What is compressed is there when they return; what is left to NCCL
- * is an operation of `comm`'s own, and may still be under way. So not between ncclGroupStart and ncclGroupEnd, and not
+ * is an operation of `comm`'s own, and may still be under way (or stuck, where that is why a later call fails with
+ * LACONIC_TRANSPORT: as with NCCL's own calls, only aborting `comm` ends it, and laconic_nccl_abandon is to be called
+ * before, not laconic_nccl_release). So not between ncclGroupStart and ncclGroupEnd, and not
  * while the stream is being captured. What they need for a communicator is made in the first call and freed by
  * laconic_nccl_release; until that call, NCCL must have nothing under way on other streams than `stream`. NULL options:
  * the environment's. Return a laconic_error. Thread safe for different communicators. */

@@ -47,9 +47,15 @@ void require_buffer(const char* name, const ConstArray& x, const Memory& memory)
 
 }  // namespace
 
-Call::Call(Collective collective, Communicator& comm, const Options& options)
-    : comm_(comm), options_(options), start_(std::chrono::steady_clock::now()) {
+Call::Call(Collective collective, Communicator& comm, const Options& options) : comm_(comm), options_(options) {
   comm.require_usable();
+  try {
+    comm.memory().before_call(comm.transport());
+  } catch (const Error&) {
+    comm.mark_unusable();
+    throw;
+  }
+  start_ = std::chrono::steady_clock::now();
   comm.pool().take_peak();
   proposal_.collective = collective;
   proposal_.bound = options.bound;

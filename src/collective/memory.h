@@ -66,6 +66,9 @@ class Memory {
 
   /// The plain library's own collectives over the transport's ranks, for arrays there; null where there are none.
   virtual PlainCollectives* plain(Transport& transport) = 0;
+  /// Before a call that is not certain to be a short plain one: waits for what was left to that library, and what it is
+  /// behind, so that the call's time is its own.
+  virtual void before_call(Transport& /*transport*/) {}
   /// Before each of its calls: sees to it that operands are there. `timed`: the call's time is measured, without what
   /// came before it; another may return when it is on its stream, where the library can that.
   virtual void before_plain(PlainCollectives& /*library*/, bool /*timed*/) {}

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "collective/movement.h"
@@ -74,7 +75,10 @@ bool DeviceKernel::finished(std::span<const frame::Bytes> messages) {
   try {
     // While the device works; it is prepared for frames that are damaged. Messages travel on.
     for (const frame::Bytes message : messages) frame::check(message, threads_);
-    while (!buffers_.are_done()) pause();
+    while (!buffers_.are_done()) {
+      pause();
+      std::this_thread::yield();
+    }
   } catch (...) {
     buffers_.finish();
     throw;

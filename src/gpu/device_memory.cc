@@ -201,10 +201,18 @@ PlainCollectives* DeviceMemory::plain(Transport& transport) {
   return staged_.get();
 }
 
+void DeviceMemory::before_call(Transport& transport) {
+  PlainCollectives* const library = transport.plain();
+  if (library == nullptr || !library->can_leave_on_stream()) return;
+  library->await_left();
+  buffers_.finish();
+}
+
 void DeviceMemory::before_plain(PlainCollectives& library, bool timed) {
   if (!library.takes_device_arrays()) return;
   const bool leaves = library.can_leave_on_stream();
-  if (leaves) library.leave_on_stream(!timed);
+  if (leaves) library.leave_on_stream(may_leave_ && !timed);
+  if (leaves && timed) library.await_left();
   if (!library.knows_streams() || (leaves && timed)) buffers_.finish();
 }
 

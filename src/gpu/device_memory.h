@@ -61,7 +61,10 @@ class DeviceMemory final : public Memory {
   std::unique_ptr<Kernel> reduction(Op op, std::vector<ConstArray> operands, std::vector<MutArray> results,
                                     const Budget& budget, int summands, int threads) override;
   PlainCollectives* plain(Transport& transport) override;
+  void before_call(Transport& transport) override;
   void before_plain(PlainCollectives& library, bool timed) override;
+  /// Whether short plain calls may be left on the stream; they may at first.
+  void let_leave(bool may) { may_leave_ = may; }
   [[nodiscard]] SegmentBytes segment_bytes() const override;
 
  private:
@@ -70,6 +73,7 @@ class DeviceMemory final : public Memory {
   Buffers buffers_;
   std::unique_ptr<PlainCollectives> staged_;  ///< of the last transport whose library wants arrays on the host
   PlainCollectives* staged_over_ = nullptr;
+  bool may_leave_ = true;
 };
 
 }  // namespace laconic::gpu

@@ -50,8 +50,12 @@ class NcclGroup {
   void stop() { stop_->set(); }
 
   [[nodiscard]] Communicator& comm() { return *comm_; }
-  /// Where calls work from now on. Throws Error(unsupported) for a stream that is being captured.
-  void use(Stream stream) { memory_->use(stream); }
+  /// Where calls work from now on, and whether those that go plainly may be left there. Throws Error(unsupported) for a
+  /// stream that is being captured.
+  void use(Stream stream, bool may_leave = true) {
+    memory_->use(stream);
+    memory_->let_leave(may_leave);
+  }
 
  private:
   const std::shared_ptr<nccl::Stop> stop_ = std::make_shared<nccl::Stop>();

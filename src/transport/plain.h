@@ -52,6 +52,9 @@ class PlainCollectives {
   [[nodiscard]] virtual bool can_leave_on_stream() const { return false; }
   /// Whether they do.
   virtual void leave_on_stream(bool /*leave*/) {}
+  /// Waits for those that were left, as their own calls would have. To be called before anything else waits for that
+  /// stream, which would not give up where a rank is gone.
+  virtual void await_left() {}
   /// stream: a cudaStream_t.
   virtual void work_on(CUstream_st* /*stream*/) {}
   /// Whether the result of reduce_scatter() may lie where the operand has this rank's part. As MPI_IN_PLACE has it, at

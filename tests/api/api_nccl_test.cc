@@ -278,6 +278,40 @@ TEST(ApiNccl, AbandoningEndsACallThatWaits) {
   });
 }
 
+// What waits for a stream on which a call was left waits as that call would have.
+TEST(ApiNccl, AbandoningEndsACallBehindOneThatWasLeft) {
+  constexpr std::size_t n = 100;
+  laconic_options plain = LACONIC_OPTIONS_INIT;
+  plain.mode = LACONIC_MODE_PLAIN;
+  const laconic_options compressed = within("1e-3");
+  std::barrier together(2);
+  laconic::test::over_nccl_communicators(2, [&](int rank, ncclComm_t comm) {
+    Gpu gpu;
+    const float* const x = gpu.mine(rank, n);
+    float* const y = gpu.room(n);
+    const auto call = [&](const laconic_options& options) {
+      return laconic_nccl_allreduce(x, y, n, ncclFloat32, ncclSum, comm, gpu.stream(), &options);
+    };
+    for (int i = 0; i < 5; ++i) ASSERT_EQ(call(plain), LACONIC_OK) << laconic_last_error();
+    if (rank == 0) {
+      ASSERT_EQ(call(plain), LACONIC_OK) << "is not left, and rank 1 does not come";
+      std::thread other([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        EXPECT_EQ(laconic_nccl_abandon(comm), LACONIC_OK);
+      });
+      EXPECT_EQ(call(compressed), LACONIC_TRANSPORT);
+      other.join();
+    } else {
+      EXPECT_EQ(laconic_nccl_abandon(comm), LACONIC_OK);
+    }
+    together.arrive_and_wait();
+    if (rank == 1) ncclAllReduce(x, y, n, ncclFloat32, ncclSum, comm, gpu.stream());  // ends it
+    EXPECT_EQ(cudaStreamSynchronize(gpu.stream()), cudaSuccess);
+    ASSERT_EQ(call(compressed), LACONIC_OK) << laconic_last_error();
+    EXPECT_EQ(laconic_nccl_release(comm), LACONIC_OK);
+  });
+}
+
 TEST(ApiNccl, WhatIsWrongIsSaid) {
   laconic_options options = within("1e-3");
   laconic::test::over_nccl_communicators(2, [&](int rank, ncclComm_t nccl) {

@@ -1,7 +1,7 @@
 // How much travels in a group.
-#include "transport/nccl/pace.h"
-
 #include <gtest/gtest.h>
+
+#include "transport/nccl/pace.h"
 
 namespace laconic::nccl_pace_test {
 namespace {

@@ -371,7 +371,7 @@ TEST_P(NcclTransport, AnotherThreadEndsEveryWait) {
 
 TEST_P(NcclTransport, SaysWhatItIs) {
   over_nccl(2, [](Transport& t) {
-    EXPECT_EQ(t.description(), GetParam() ? "NCCL 2.28.9" : "NCCL 2.28.9, headers by NCCL");
+    EXPECT_EQ(t.description(), GetParam() ? "NCCL 2.28.9, headers by TCP" : "NCCL 2.28.9, headers by NCCL");
     EXPECT_EQ(t.nodes(), (std::vector<int>{0, 0}));
     EXPECT_TRUE(t.needs_everyone());
   });

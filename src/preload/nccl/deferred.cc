@@ -52,11 +52,11 @@ std::vector<Sequence> sequences_of(const std::vector<Deferred>& calls) {
   return all;
 }
 
-void serve(NcclRuntime& runtime, Sequence& s) {
+void serve(NcclRuntime& runtime, Sequence& s, bool alone) {
   std::vector<ncclComm_t> lost;
   for (const Deferred* const d : s.calls) {
     if (std::ranges::find(lost, d->comm) != lost.end()) continue;
-    const auto done = runtime.serve(d->call, d->rule, d->comm, d->stream);
+    const auto done = runtime.serve(d->call, d->rule, d->comm, d->stream, alone);
     if (!done) {
       s.not_served.push_back(d);
       continue;
@@ -85,15 +85,15 @@ void serve_all(NcclRuntime& runtime, std::vector<Sequence>& all) {
       await_streams_of_this_thread(s);
       threads.emplace_back([&runtime, &s] {
         cudaSetDevice(s.device);  // first of all, so that nothing is made on another device for this thread
-        serve(runtime, s);
+        serve(runtime, s, false);
       });
     } catch (const std::exception& e) {
       log(LogLevel::warning, std::string("a group's calls are made one after the other: ") + e.what());
       left.push_back(&s);
     }
   }
-  serve(runtime, all.back());
-  for (Sequence* const s : left) serve(runtime, *s);
+  serve(runtime, all.back(), all.size() == 1 && all.back().calls.size() == 1);
+  for (Sequence* const s : left) serve(runtime, *s, false);
 }
 
 /// What ranks turned out not to agree on, in one group again.

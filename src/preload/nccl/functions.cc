@@ -58,7 +58,7 @@ bool is_known(gpu::NcclCall& call, const Types& types) {
 }
 
 ncclResult_t perform(NcclRuntime& runtime, const Deferred& d) {
-  const auto done = runtime.serve(d.call, d.rule, d.comm, d.stream);
+  const auto done = runtime.serve(d.call, d.rule, d.comm, d.stream, true);
   return done ? *done : d.plain();
 }
 

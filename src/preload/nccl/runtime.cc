@@ -117,14 +117,14 @@ const Rule* NcclRuntime::rule_for(const gpu::NcclCall& call, ncclComm_t comm, cu
 }
 
 std::optional<ncclResult_t> NcclRuntime::serve(const gpu::NcclCall& call, const Rule& rule, ncclComm_t comm,
-                                               cudaStream_t stream) {
+                                               cudaStream_t stream, bool alone) {
   int device = 0;
   if (pncclCommCuDevice(comm, &device) != ncclSuccess) return std::nullopt;
   try {
     const nccl::OnDevice as(device);
     const auto group = group_of(comm, stream);
     if (group == nullptr) return std::nullopt;
-    group->use(stream);
+    group->use(stream, alone);
     Communicator& on = group->comm();
     const std::uint64_t bytes = gpu::bytes_of(call, on.size());
     const Report report = gpu::run(call, on, options_under(rule, config_));

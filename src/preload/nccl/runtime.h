@@ -27,8 +27,11 @@ class NcclRuntime {
   /// The rule under which a call is served; null, and counted: it is NCCL's. Ranks come to the same: what is looked at
   /// must be the same everywhere for NCCL too.
   const Rule* rule_for(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream);
-  /// Makes the call; nothing where ranks turn out to be under different settings: it is NCCL's.
-  std::optional<ncclResult_t> serve(const gpu::NcclCall& call, const Rule& rule, ncclComm_t comm, cudaStream_t stream);
+  /// Makes the call; nothing where ranks turn out to be under different settings: it is NCCL's. `alone`: no other call
+  /// of its group relies on its end. A group is a point in time for all of its streams, and another thread's
+  /// cudaStreamPerThread is another one; so only such a call may be left on its stream.
+  std::optional<ncclResult_t> serve(const gpu::NcclCall& call, const Rule& rule, ncclComm_t comm, cudaStream_t stream,
+                                    bool alone);
   /// Counts a call that Laconic has no word for.
   void pass(const std::string& reason) { tally_.pass(reason); }
 

@@ -3,6 +3,7 @@
 #include "transport/nccl/headers.h"
 
 #include <sys/random.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -22,6 +23,12 @@ namespace {
 constexpr int most_ranks = 64;       // each has a connection to each
 constexpr double mesh_patience = 3;  // seconds; all ranks are in it at once
 constexpr int gather_spins = 500;    // see Rounds
+
+/// Whether the program keeps most of the files that it may have open.
+bool leaves_files(int ranks) {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && static_cast<rlim_t>(ranks) <= limit.rlim_cur / 16;
+}
 
 /// What a rank tells the others of itself.
 struct Place {
@@ -53,7 +60,7 @@ std::vector<T> gather(Link& data, const Setup& s, const T& mine) {
 
 /// Where this rank listens from now on, if it can.
 Place listen(Socket& listener, const Setup& s) {
-  if (!s.sockets) return {};
+  if (!s.sockets || !leaves_files(s.size)) return {};
   const auto interface = interface_for_ranks();
   Place place;
   if (interface) listener = Socket::listen(interface->address);

@@ -66,6 +66,7 @@ class Operation {
  public:
   Operation(const Link& link, cudaStream_t stream) : Operation(link.rank(), link.comm(), stream) {}
   Operation(int rank, ncclComm_t comm, cudaStream_t stream) : rank_(rank), comm_(comm), stream_(stream), end_(rank) {}
+  [[nodiscard]] ncclComm_t comm() const { return comm_; }
   /// Whether it is on its stream.
   [[nodiscard]] bool launched();
   [[nodiscard]] bool done() { return launched() && end_.passed(); }

@@ -127,7 +127,7 @@ class RoundsTransport final : public Transport {
                   std::vector<int> nodes)
       : rounds_(std::make_shared<Rounds>(comm, timeout, std::move(stop), sockets)),
         nodes_(std::move(nodes)),
-        name_(library_name() + (rounds_->headers_on_device() ? ", headers by NCCL" : "")),
+        name_(library_name() + (rounds_->headers_on_device() ? ", headers by NCCL" : ", headers by TCP")),
         plain_(nccl::make_plain_nccl(*rounds_, program)) {
     if (nodes_.empty()) nodes_ = nodes_of(allgather_value(*this, host_digest()));
   }

@@ -26,9 +26,7 @@ class Pace {
   }
 
   /// At which messages come to this rank, in bytes a second; 0: not known yet.
-  [[nodiscard]] std::uint64_t rate() const {
-    return seconds_ > 0 ? static_cast<std::uint64_t>(bytes_ / seconds_) : 0;
-  }
+  [[nodiscard]] std::uint64_t rate() const { return seconds_ > 0 ? static_cast<std::uint64_t>(bytes_ / seconds_) : 0; }
 
   /// Bytes that a rank sends in a round when the slowest gets so many a second.
   [[nodiscard]] static std::size_t share_at(std::uint64_t rate) {

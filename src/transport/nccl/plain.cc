@@ -103,6 +103,7 @@ class Plain final : public PlainCollectives {
   [[nodiscard]] bool knows_streams() const override { return true; }
   [[nodiscard]] bool can_leave_on_stream() const override { return program_ != nullptr; }
   void leave_on_stream(bool leave) override { leave_ = leave && can_leave_on_stream(); }
+  void await_left() override { rounds_.await_left(); }
   void work_on(cudaStream_t stream) override { stream_ = stream; }
 
   [[nodiscard]] bool reduces(DType dtype, Op op) const override {

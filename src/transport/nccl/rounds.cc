@@ -110,19 +110,31 @@ void Rounds::run_alone(const Alone& where, const std::string& what, const std::f
   flush();
   guarded([&] {
     const OnDevice as(device_);
+    std::optional<Operation> waited_for;
+    Operation& operation = (where.leave ? left_ : waited_for).emplace(rank_, where.comm, where.stream);
+    stop_->check();  // from here on it is the program's own call, which may meet an abort as any other
     issue();
-    std::optional<Operation> operation;
-    if (!where.leave) operation.emplace(rank_, where.comm, where.stream);
-    const auto test = [&] {
-      // The program's communicator may be freed once `stop` is set. While it is issued, it is the program's call.
-      if (stop_->unless_set([&] { return is_settled(rank_, where.comm) && (!operation || operation->done()); })) {
-        return true;
-      }
-      std::this_thread::yield();
-      return false;
-    };
-    wait_until(test, rank_, what, timeout_, spins_alone);
+    await(operation, !where.leave, what);
   });
+}
+
+void Rounds::await_left() {
+  if (!left_) return;
+  guarded([this] { await(*left_, true, "all ranks to make a call that was left to NCCL"); });
+  left_.reset();
+}
+
+/// The program's communicator may be freed once `stop` is set.
+void Rounds::await(Operation& operation, bool to_its_end, const std::string& what) {
+  const auto test = [&] {
+    const auto through = [&] {
+      return is_settled(rank_, operation.comm()) && (to_its_end ? operation.done() : operation.launched());
+    };
+    if (stop_->unless_set(through)) return true;
+    std::this_thread::yield();
+    return false;
+  };
+  wait_until(test, rank_, what, timeout_, spins_alone);
 }
 
 /// The first failure is final: NCCL cannot take back what has been issued, but it can abort.

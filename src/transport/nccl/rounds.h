@@ -99,10 +99,13 @@ class Rounds {
   struct Alone {
     ncclComm_t comm = nullptr;  ///< whose operation it is
     cudaStream_t stream = nullptr;
-    bool leave = false;  ///< it is not waited for once it is on its stream
+    bool leave = false;  ///< it is not waited for once it is on its stream; see await_left()
   };
   /// Runs what `issue` launches. All ranks, in the same order.
   void run_alone(const Alone& where, const std::string& what, const std::function<void()>& issue);
+  /// Until all that was left is through. Before anything else waits for its stream: that would neither give up nor
+  /// stop.
+  void await_left();
 
  private:
   /// A message on its way to this rank, or arrived and not yet asked for.
@@ -141,6 +144,8 @@ class Rounds {
   };
 
   void guarded(const std::function<void()>& work);
+  /// Until it is through, or at least on its stream.
+  void await(Operation& operation, bool to_its_end, const std::string& what);
   void advance(bool join);
   /// Whether something is to be announced or expected.
   [[nodiscard]] bool has_wish() const;
@@ -184,6 +189,8 @@ class Rounds {
   std::list<Delivery> deliveries_;
   Pace pace_;
   std::size_t share_ = Pace::least_share;  ///< bytes in a round, but for the message with which they are reached
+
+  std::optional<Operation> left_;  ///< the last one; a communicator's operations follow each other
 
   std::uint64_t round_ = 0;
   std::optional<Small> small_;

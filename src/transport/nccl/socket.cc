@@ -40,9 +40,15 @@ Name name_of(const Address& a) {
   return name;
 }
 
-void send_at_once(int fd) {
-  const int on = 1;
-  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+/// Sends at once, and finds out about a host that is gone without a word in about half a minute.
+void prepare(int fd) {
+  const auto set = [fd](int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 15);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 4);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 35000);  // milliseconds
 }
 
 bool is_for_later(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
@@ -121,7 +127,7 @@ std::optional<Address> Socket::address() const {
 Socket Socket::accept(bool& failed) {
   Socket s(::accept4(fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (s.is_open()) {
-    send_at_once(s.fd_);
+    prepare(s.fd_);
   } else {
     failed = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM || errno == EBADF ||
              errno == EINVAL;  // all else is of the connection that was to be taken
@@ -132,7 +138,7 @@ Socket Socket::accept(bool& failed) {
 Socket Socket::connect(const Address& to) {
   Socket s(::socket(to.family, kind, 0));
   if (!s.is_open()) return s;
-  send_at_once(s.fd_);
+  prepare(s.fd_);
   Name name = name_of(to);
   if (::connect(s.fd_, name.get(), name.length) != 0 && errno != EINPROGRESS && errno != EINTR) s.close();
   return s;
