@@ -29,7 +29,9 @@ constexpr double share_of_trying = 0.01;
 constexpr double calls_between_tries[] = {8, 1000};
 // Of data whose sample shrinks this much better or worse, what schedules took says nothing.
 constexpr double other_data = 1.3;
-// Of short calls of data that shrink alike one in so many is looked at.
+// Of calls of fewer seconds, of data that shrink alike, one in so many is looked at: a sample takes some hundredths of
+// a millisecond on the host, and some tenths of arrays on a device.
+constexpr double short_beside_a_look = 5e-3;
 constexpr std::uint64_t one_look_in = 4;
 constexpr std::uint64_t most_alike = 1024;
 
@@ -83,7 +85,7 @@ bool History::decide(const Estimates& e) {
   if (!plainly) fraction_ = e.fraction;
   model_ = plainly ? 0 : e.compressed_model;
   const bool settled = alike && alike_ >= enough_alike_ && !prefers_plain && !plainly;
-  repeats_left_ = settled && compressed_time < short_try ? one_look_in - 1 : 0;
+  repeats_left_ = settled && compressed_time < short_beside_a_look ? one_look_in - 1 : 0;
   if (!prefers_plain) {
     interval_ = 0;
   } else if (plainly && (e.plain_measured > 0 || e.compressed_at_best > hopeless * e.plain_model)) {

@@ -332,6 +332,7 @@ std::ptrdiff_t looks(const std::vector<bool>& looked, std::size_t first, std::si
 TEST(History, ShortCallsOfSteadyDataAreLookedAtRarely) {
   const auto steady = [](std::size_t i) { return i % 2 == 0 ? 0.25 : 0.26; };
   EXPECT_NEAR(static_cast<double>(looks(looked_at(1000, 5e-5, steady), 100, 1000)), 900 / 4, 30);
+  EXPECT_NEAR(static_cast<double>(looks(looked_at(1000, 4e-3, steady), 100, 1000)), 900 / 4, 30);
   EXPECT_EQ(looks(looked_at(1000, 5e-3, steady), 0, 1000), 1000) << "to a long call a look is little";
 }
 
