@@ -6,6 +6,7 @@
 #include "collective/allreduce.h"
 #include "collective/bcast.h"
 #include "collective/call.h"
+#include "collective/plain_way.h"
 #include "collective/reduce.h"
 #include "collective/reduce_scatter.h"
 #include "core/error.h"
@@ -32,6 +33,14 @@ void bring_root(ConstArray send, MutArray recv, Communicator& comm, const Option
   comm.memory().begin_copy(recv.data, send.data, send.bytes());
 }
 
+/// Where such a call goes plainly at once, NCCL takes the root's array where it lies. All other ranks make bcast().
+bool left_from_root(ConstArray send, MutArray recv, int root, Communicator& comm, const Options& options) {
+  if (comm.plain() == nullptr || !comm.plain()->has_bcast_from()) return false;
+  const auto plainly = [&](PlainCollectives& library) { library.bcast_from(send, recv, root); };
+  const bool sound = (send.data != nullptr && recv.data != nullptr) || send.count == 0;
+  return by_shortcut(sound, {Collective::bcast, recv.dtype, Op::none, recv.bytes()}, comm, options, plainly);
+}
+
 }  // namespace
 
 laconic::Report run(const NcclCall& call, Communicator& comm, const Options& options) {
@@ -49,7 +58,10 @@ laconic::Report run(const NcclCall& call, Communicator& comm, const Options& opt
       case Collective::allgather:
         return allgather_equal(send, {call.recv, all, call.dtype}, comm, options);
       case Collective::bcast:
-        if (comm.rank() == call.root && call.send != call.recv) bring_root(send, recv, comm, options);
+        if (comm.rank() == call.root && call.send != call.recv) {
+          if (left_from_root(send, recv, call.root, comm, options)) return comm.last();
+          bring_root(send, recv, comm, options);
+        }
         return bcast(recv, call.root, comm, options);
       default:
         throw Error(Code::internal, "NCCL has no such collective");

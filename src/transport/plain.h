@@ -71,6 +71,10 @@ class PlainCollectives {
   virtual void scan(ConstArray send, MutArray recv, Op op, bool exclusive) = 0;
 
   virtual void bcast(MutArray data, int root) = 0;
+  /// Whether there is bcast_from().
+  [[nodiscard]] virtual bool has_bcast_from() const { return false; }
+  /// The same of what lies elsewhere on the root, where this is called in place of bcast(): its `data` get it, too.
+  virtual void bcast_from(ConstArray /*from*/, MutArray data, int root) { bcast(data, root); }
   /// send (gather: recv) and counts are of interest on the root only.
   virtual void scatter(ConstArray send, const Parts& parts, MutArray recv, int root) = 0;
   virtual void gather(ConstArray send, MutArray recv, const Parts& parts, int root) = 0;

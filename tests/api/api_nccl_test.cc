@@ -206,6 +206,13 @@ TEST(ApiNccl, ShortCallsThatGoPlainlyAreLeftOnTheStream) {
       expect_near(Gpu::contents(y, n), [](std::size_t k) { return sum(2, k); }, "allreduce");
     }
     EXPECT_GT(left, 10);
+    for (int i = 0; i < 20; ++i) {  // the root's array lies elsewhere
+      float* const y = gpu.room(n);
+      ASSERT_EQ(laconic_nccl_broadcast(x, y, n, ncclFloat32, 1, comm, gpu.stream(), &plain), LACONIC_OK)
+          << laconic_last_error();
+      ASSERT_EQ(cudaStreamSynchronize(gpu.stream()), cudaSuccess);
+      expect_near(Gpu::contents(y, n), [](std::size_t k) { return element(1, k); }, "broadcast");
+    }
     float* const y = gpu.room(n);
     const laconic_options compressed = within("1e-3");
     ASSERT_EQ(laconic_nccl_allreduce(x, y, n, ncclFloat32, ncclSum, comm, gpu.stream(), &compressed), LACONIC_OK);

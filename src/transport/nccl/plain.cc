@@ -154,8 +154,14 @@ class Plain final : public PlainCollectives {
     Stage stage(rounds_, stream_);
     const auto* const from = rounds_.rank() == root ? stage.in(whole(data)) : nullptr;
     auto* const to = rounds_.rank() == root ? const_cast<std::uint8_t*>(from) : stage.out(whole(data));
-    run("ncclBroadcast", stage,
-        [&] { return pncclBroadcast(from, to, data.bytes(), ncclUint8, root, comm_, stream_); });
+    broadcast(stage, from, to, data.bytes(), root);
+  }
+
+  [[nodiscard]] bool has_bcast_from() const override { return true; }
+  void bcast_from(ConstArray from, MutArray data, int root) override {
+    Stage stage(rounds_, stream_);
+    const auto* const here = stage.in(whole(from));
+    broadcast(stage, here, stage.out(whole(data)), data.bytes(), root);
   }
 
   void scatter(ConstArray send, const Parts& parts, MutArray recv, int root) override {
@@ -233,6 +239,10 @@ class Plain final : public PlainCollectives {
     rounds_.run_alone({.comm = link_.comm(), .stream = stream_}, "its peers to send and receive",
                       [&] { link_.exchange(transfers, stream_); });
     stage.finish();
+  }
+
+  void broadcast(Stage& stage, const void* from, void* to, std::size_t bytes, int root) {
+    run("ncclBroadcast", stage, [&] { return pncclBroadcast(from, to, bytes, ncclUint8, root, comm_, stream_); });
   }
 
   /// call(r) for every rank, all at once.
