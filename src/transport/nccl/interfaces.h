@@ -1,7 +1,7 @@
 // Which of a host's addresses the other ranks are to connect to: mostly the one that NCCL would take for its sockets,
-// since they reach it there. What its users set from outside counts here, too:
-//   NCCL_SOCKET_IFNAME  beginnings of interfaces' names, with commas between; "^" before them: all but those; "=":
-//   names NCCL_SOCKET_FAMILY  AF_INET or AF_INET6
+// since they reach it there. What its users set from outside counts here, too: NCCL_SOCKET_IFNAME has beginnings of
+// interfaces' names, with commas between ("^" before them: all but those; "=": whole names), NCCL_SOCKET_FAMILY AF_INET
+// or AF_INET6.
 #pragma once
 
 #include <optional>
