@@ -59,7 +59,7 @@ constexpr ChecksumPowers checksum_powers() {
   return p;
 }
 
-/// The first `bits` bits of v, from `first` on, as if they stood alone, times the constant.
+/// v, of `bits` bits, times the constant; its lowest one stands for bit `first`.
 template <int bits = 32>
 LACONIC_GPU_FN std::uint32_t multiply_by(const Multiplier& m, std::uint32_t v, int first = 0) {
   std::uint32_t r = 0;
@@ -200,12 +200,14 @@ LACONIC_GPU_FN std::uint32_t checksum_of_header(const Warp& w, const WordPowers&
   return ~multiply_mod(xor_of(w, sum), power_of_words(w, powers, after));
 }
 
+/// Words of a warp's part at least: fewer cost as much.
+inline constexpr std::uint64_t least_checksum_span = 8 * row_words;
+
 /// Words of which a warp's part begins at a multiple: all warps of `tiles` have parts of one length.
 LACONIC_GPU_FN std::uint64_t checksum_span(std::uint64_t words, std::uint64_t tiles) {
-  constexpr std::uint64_t least = 8 * row_words;  // fewer cost as much
   const std::uint64_t warps = tiles * tile_warps;
   const std::uint64_t even = ((words + warps - 1) / warps + row_words - 1) / row_words * row_words;
-  return even < least ? least : even;
+  return even < least_checksum_span ? least_checksum_span : even;
 }
 
 /// Adds what a tile's part, of `tiles`, contributes to *crc, zero at first. A frame whose header says more bytes than

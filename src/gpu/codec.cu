@@ -153,7 +153,7 @@ Source locate(const FrameIn& in, std::size_t count, std::uint64_t* offsets, std:
 void launch_checksum(const std::uint8_t* frame, std::uint64_t readable, std::uint32_t* crc, Stream stream) {
   static constexpr ChecksumPowers powers = checksum_powers();
   constexpr std::uint64_t most_blocks = 256;  // about as many as a device has room for at once
-  constexpr std::uint64_t words_of_a_block = tile_warps * 8 * row_words;
+  constexpr std::uint64_t words_of_a_block = tile_warps * least_checksum_span;
   ChecksumPowers p = powers;
   const std::uint64_t blocks = std::min(most_blocks, tiles_of(readable / 4, words_of_a_block));
   launch<4>(reinterpret_cast<const void*>(&checksum_kernel), blocks, 0, {&frame, &readable, &p, &crc}, stream);

@@ -50,7 +50,7 @@ class PlainCollectives {
   [[nodiscard]] virtual bool knows_streams() const { return false; }
   /// Whether calls may return when they are on that stream, and what follows there finds their results.
   [[nodiscard]] virtual bool can_leave_on_stream() const { return false; }
-  /// Whether they do.
+  /// Whether they do; only where they can.
   virtual void leave_on_stream(bool /*leave*/) {}
   /// Waits for those that were left, as their own calls would have. To be called before anything else waits for that
   /// stream, which would not give up where a rank is gone.

@@ -95,14 +95,11 @@ class Stage {
 class Plain final : public PlainCollectives {
  public:
   Plain(Rounds& rounds, ncclComm_t program)
-      : rounds_(rounds),
-        link_(rounds.data_link()),
-        program_(program),
-        comm_(program != nullptr ? program : link_.comm()) {}
+      : rounds_(rounds), link_(rounds.data_link()), comm_(program != nullptr ? program : link_.comm()) {}
   [[nodiscard]] bool takes_device_arrays() const override { return true; }
   [[nodiscard]] bool knows_streams() const override { return true; }
-  [[nodiscard]] bool can_leave_on_stream() const override { return program_ != nullptr; }
-  void leave_on_stream(bool leave) override { leave_ = leave && can_leave_on_stream(); }
+  [[nodiscard]] bool can_leave_on_stream() const override { return comm_ != link_.comm(); }
+  void leave_on_stream(bool leave) override { leave_ = leave; }
   void await_left() override { rounds_.await_left(); }
   void work_on(cudaStream_t stream) override { stream_ = stream; }
 
@@ -267,8 +264,7 @@ class Plain final : public PlainCollectives {
 
   Rounds& rounds_;
   Link& link_;
-  ncclComm_t program_;  ///< the program's own, or null
-  ncclComm_t comm_;     ///< for NCCL's collectives
+  ncclComm_t comm_;  ///< for NCCL's collectives: the program's own, or the link's
   cudaStream_t stream_ = nullptr;
   bool leave_ = false;
 };
