@@ -8,9 +8,12 @@
 #include <cstdlib>
 #include <fstream>
 #include <locale>
+#include <map>
+#include <mutex>
 #include <sstream>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "collective/metadata.h"
 
@@ -47,15 +50,59 @@ fs::path file_for(const fs::path& folder, const std::string& title) {
   return folder / name.str();
 }
 
+/// What this process keeps. Never destroyed: communicators may outlive whatever is.
+class Kept {
+ public:
+  static Kept& of_process() {
+    static Kept& kept = *new Kept;
+    return kept;
+  }
+  bool read(const std::string& title, std::span<double> numbers) {
+    const std::lock_guard lock(mutex_);
+    const auto at = measured_.find(title);
+    if (at == measured_.end() || Clock::now() - at->second.when > fresh) return false;
+    std::ranges::copy(at->second.numbers, numbers.begin());
+    return true;
+  }
+  void write(const std::string& title, std::span<const double> numbers) {
+    const std::lock_guard lock(mutex_);
+    measured_[title] = {Clock::now(), {numbers.begin(), numbers.end()}};
+  }
+  void forget() {
+    const std::lock_guard lock(mutex_);
+    measured_.clear();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Measured {
+    Clock::time_point when;
+    std::vector<double> numbers;
+  };
+  std::mutex mutex_;
+  std::map<std::string, Measured> measured_;  ///< as many as there are kinds of links and elements
+};
+
 }  // namespace
 
 CostCache::CostCache(const std::string& folder) {
   if (folder != "off") folder_ = folder.empty() ? users_folder() : fs::path(folder);
 }
 
+void CostCache::forget() { Kept::of_process().forget(); }
+
 bool CostCache::read_numbers(const std::string& what, std::span<double> numbers) const {
-  if (folder_.empty()) return false;
   const std::string title = title_of(what);
+  return read_file(title, numbers) || Kept::of_process().read(title, numbers);
+}
+
+void CostCache::write_numbers(const std::string& what, std::span<const double> numbers) const {
+  const std::string title = title_of(what);
+  if (!write_file(title, numbers)) Kept::of_process().write(title, numbers);
+}
+
+bool CostCache::read_file(const std::string& title, std::span<double> numbers) const {
+  if (folder_.empty()) return false;
   const fs::path file = file_for(folder_, title);
   std::error_code error;
   constexpr std::uintmax_t most_bytes = 65536;  // a line and a few numbers
@@ -71,9 +118,8 @@ bool CostCache::read_numbers(const std::string& what, std::span<double> numbers)
 }
 
 // Whole or not at all: ranks of several programs may write the same file, and several of one where they are threads.
-void CostCache::write_numbers(const std::string& what, std::span<const double> numbers) const {
-  if (folder_.empty()) return;
-  const std::string title = title_of(what);
+bool CostCache::write_file(const std::string& title, std::span<const double> numbers) const {
+  if (folder_.empty()) return false;
   const fs::path file = file_for(folder_, title);
   std::error_code error;
   fs::create_directories(folder_, error);
@@ -88,7 +134,9 @@ void CostCache::write_numbers(const std::string& what, std::span<const double> n
   out << '\n';
   out.close();
   if (out) fs::rename(temporary, file, error);
-  if (!out || error) fs::remove(temporary, error);
+  if (out && !error) return true;
+  fs::remove(temporary, error);
+  return false;
 }
 
 }  // namespace laconic

@@ -1,5 +1,5 @@
-// Measurements that are kept in the user's cache folder: one small file for each, a day old at most. A cache that
-// cannot be read or written is done without.
+// Measurements that are kept for a day at most: in the user's cache folder, one small file for each. Where there is
+// none, or it cannot be written, the process keeps them, so that another communicator need not measure again.
 #pragma once
 
 #include <array>
@@ -29,11 +29,16 @@ class CostCache {
     write_numbers(what, std::bit_cast<Numbers<T>>(measured));
   }
 
+  /// What the process keeps, of all caches without a folder. For tests of how something is measured.
+  static void forget();
+
  private:
   template <typename T>
   using Numbers = std::array<double, sizeof(T) / sizeof(double)>;
   [[nodiscard]] bool read_numbers(const std::string& what, std::span<double> numbers) const;
   void write_numbers(const std::string& what, std::span<const double> numbers) const;
+  [[nodiscard]] bool read_file(const std::string& title, std::span<double> numbers) const;
+  [[nodiscard]] bool write_file(const std::string& title, std::span<const double> numbers) const;
 
   std::filesystem::path folder_;  ///< empty: none
 };

@@ -17,6 +17,7 @@
 #include "collective/alltoall.h"
 #include "collective/bcast.h"
 #include "collective/calibration.h"
+#include "collective/cost_cache.h"
 #include "collective/fields.h"
 #include "collective/memory.h"
 #include "collective/moved.h"
@@ -204,6 +205,7 @@ TEST(ScarceMemory, WithoutAnyTheGroupIsOfNoMoreUse) {
 }
 
 TEST(ScarceMemory, ALinkIsMeasuredByAllOrNone) {
+  CostCache::forget();
   for (const bool as_gpu : {false, true})
     run_ranks(
         ranks,
@@ -262,6 +264,7 @@ class OverLink final : public test::OverTransport {
 // is found to be depends on the machine, but not whether that is within eight times of the truth.
 TEST(Calibration, LatencyDoesNotHideHowFastALinkIs) {
   constexpr Link link{6e-3, 1.25e9};
+  CostCache::forget();
   run_ranks(2, [&](Transport& t) {
     AsGpu memory;
     OverLink slow(t, link);
@@ -329,6 +332,7 @@ TEST(MemoryOfMessages, StaysWhereTheTransportMayStillWrite) {
       sendrecv(view(x), 1 - comm.rank(), 0, view(y), 1 - comm.rank(), 0, comm, in_short_segments());
     });
   }
+  CostCache::forget();
   for (const int receives : {0, 16}) {
     expect_kept(receives, 1, [](Communicator& comm, std::vector<float>&) {
       try {
