@@ -52,8 +52,8 @@ typedef enum laconic_op LACONIC_ENUM_BASE {
   LACONIC_AVERAGE = 2, /* floating-point dtypes */
   LACONIC_MIN = 3,     /* NaN where an operand is NaN; -0 below +0 */
   LACONIC_MAX = 4,
-  /* Step by step (LACONIC_STEPWISE, which it takes by itself), of floating-point dtypes within no bound of the result:
-   * "lossless" (each step rounds) or "operand:..." */
+  /* Step by step (LACONIC_STEPWISE, which it takes by itself): of integers exactly, modulo 2^bits; of floating-point
+   * dtypes within no bound of the result: "lossless" (each step rounds) or "operand:..." */
   LACONIC_PRODUCT = 5
 } laconic_op;
 
@@ -131,8 +131,10 @@ typedef struct laconic_options {
   size_t segment;            /* elements that travel in one message; 0: not set; automatic */
   laconic_schedule schedule; /* the same on every rank; LACONIC_AUTOMATIC: not set */
   /* 1: collectives compute the exact result too, compare, and tell the achieved error (laconic_stats); a result that is
-   * not what was promised is then LACONIC_INTERNAL on every rank. If one rank asks for it, all do it; of a message the
-   * sender decides. -1: not, unless another rank does. 0: not set; LACONIC_VERIFY, else not. */
+   * not what was promised is then LACONIC_INTERNAL on every rank. If one rank asks for it, all do it, but from the
+   * first call of its kind on: calls that go to the plain library without asking anybody, after others did, are not
+   * verified, nor are those of mode plain. Of a message the sender decides. -1: not, unless another rank does. 0: not
+   * set; LACONIC_VERIFY, else not. */
   int verify;
   laconic_mode mode; /* the same on every rank */
   /* For comparisons: with another codec than slice, or a framework by name, no call is left to the plain library. But
@@ -158,7 +160,8 @@ typedef struct laconic_stats {
   double other_seconds;
   double operand_bound; /* absolute; of the last call; 0: lossless */
   /* Absolute, for certain; of the last call. 0: exact, rounded once. Infinite: nothing is, as of a floating-point sum
-   * that the plain library made of data that nobody had looked at. */
+   * that the plain library made of data that nobody had looked at. Of a minimum or maximum that the plain library made
+   * it says nothing where operands are NaN, which that may lose. */
   double result_bound;
   /* If the last call was verified: the largest absolute error of its result on any rank, and how many elements all
    * ranks compared; else NaN and 0. What verifying sends is counted nowhere. */

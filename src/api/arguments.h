@@ -111,27 +111,37 @@ int now(laconic_comm* comm, const laconic_options* options, const Arguments& cal
   });
 }
 
+/// The call, submitted to the communicator's thread. A call that cannot be is refused by that thread: the others hear.
+template <typename Arguments>
+std::unique_ptr<laconic_request> submitted(laconic_comm* comm, Chosen chosen, const Arguments& call) {
+  auto made = std::make_unique<laconic_request>();
+  made->comm = comm->self;
+  made->result = comm->background->submit([call, chosen = std::move(chosen)](Communicator& on) {
+    return make(call, on, chosen.of(shape_of(call), all_know_sizes<Arguments>, on));
+  });
+  return made;
+}
+
 /// Leaves it to the communicator's thread, which has a communicator of its own over the same ranks.
 template <typename Arguments>
 int later(laconic_comm* comm, const laconic_options* options, laconic_request** request,
           const Arguments& call) noexcept {
   return guarded([&] {
-    if (request == nullptr) throw Error(Code::invalid_argument, "request is null");
-    *request = nullptr;
+    if (request != nullptr) *request = nullptr;
     const Communicator& c = required(comm);
     if (comm->background == nullptr) {
       throw Error(Code::unsupported, "non-blocking calls: " + comm->no_background);
     }
-    Chosen chosen(options, c);
-    if (comm->memory != nullptr) {
-      chosen.refuse_with({Code::unsupported, "non-blocking calls: none on arrays in the memory of a GPU"});
-    }
-    auto made = std::make_unique<laconic_request>();
-    made->comm = comm->self;
-    made->result = comm->background->submit([call, chosen = std::move(chosen)](Communicator& on) {
-      return make(call, on, chosen.of(shape_of(call), all_know_sizes<Arguments>, on));
+    comm->background->whole([&] {
+      Chosen chosen(options, c);
+      if (comm->memory != nullptr) {
+        chosen.refuse_with({Code::unsupported, "non-blocking calls: none on arrays in the memory of a GPU"});
+      }
+      if (request == nullptr) chosen.refuse_with({Code::invalid_argument, "request is null"});
+      auto made = submitted(comm, std::move(chosen), call);
+      if (request == nullptr) made->result.get();  // throws
+      *request = made.release();
     });
-    *request = made.release();
   });
 }
 

@@ -31,9 +31,11 @@ int laconic_send(const void* buf, size_t count, laconic_dtype dtype, int dest, i
                  const laconic_options* options) {
   return api::guarded([&] {
     lac::Communicator& c = api::required(comm);
-    lac::Options o = c.defaults();
-    const auto wrong = api::read(options, {dtype}, o);
-    lac::send({api::buffer(buf), count, api::as_dtype(dtype)}, dest, tag, c, o, wrong);
+    c.whole([&] {
+      lac::Options o = c.defaults();
+      const auto wrong = api::read(options, {dtype}, o);
+      lac::send({api::buffer(buf), count, api::as_dtype(dtype)}, dest, tag, c, o, wrong);
+    });
   });
 }
 
@@ -41,10 +43,12 @@ int laconic_recv(void* buf, size_t count, laconic_dtype dtype, int source, int t
                  laconic_comm* comm, const laconic_options* options) {
   return api::guarded([&] {
     lac::Communicator& c = api::required(comm);
-    lac::Options o = c.defaults();
-    const auto wrong = api::read(options, {dtype}, o);
-    const auto got = lac::recv({api::buffer(buf), count, api::as_dtype(dtype)}, source, tag, c, o, wrong);
-    if (received != nullptr) *received = got.count;
+    c.whole([&] {
+      lac::Options o = c.defaults();
+      const auto wrong = api::read(options, {dtype}, o);
+      const auto got = lac::recv({api::buffer(buf), count, api::as_dtype(dtype)}, source, tag, c, o, wrong);
+      if (received != nullptr) *received = got.count;
+    });
   });
 }
 
@@ -53,12 +57,14 @@ int laconic_sendrecv(const void* sendbuf, size_t sendcount, laconic_dtype sendty
                      laconic_comm* comm, const laconic_options* options) {
   return api::guarded([&] {
     lac::Communicator& c = api::required(comm);
-    lac::Options o = c.defaults();
-    const auto wrong = api::read(options, {sendtype, recvtype}, o);
-    const lac::ConstArray send{api::buffer(sendbuf), sendcount, api::as_dtype(sendtype)};
-    const lac::MutArray room{api::buffer(recvbuf), recvcount, api::as_dtype(recvtype)};
-    const auto got = lac::sendrecv(send, dest, sendtag, room, source, recvtag, c, o, wrong);
-    if (received != nullptr) *received = got.count;
+    c.whole([&] {
+      lac::Options o = c.defaults();
+      const auto wrong = api::read(options, {sendtype, recvtype}, o);
+      const lac::ConstArray send{api::buffer(sendbuf), sendcount, api::as_dtype(sendtype)};
+      const lac::MutArray room{api::buffer(recvbuf), recvcount, api::as_dtype(recvtype)};
+      const auto got = lac::sendrecv(send, dest, sendtag, room, source, recvtag, c, o, wrong);
+      if (received != nullptr) *received = got.count;
+    });
   });
 }
 

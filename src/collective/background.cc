@@ -7,6 +7,7 @@ namespace laconic {
 Background::Background(std::unique_ptr<Transport> transport) : comm_(std::move(transport)) {}
 
 std::future<Report> Background::submit(Work work) {
+  if (broken_) Communicator::refuse_further_calls();
   const auto task = std::make_shared<std::packaged_task<Report(Communicator&)>>(std::move(work));
   std::future<Report> result = task->get_future();
   worker_.submit([this, task] { (*task)(comm_); });

@@ -2,11 +2,13 @@
 // the other, in the order of submission, and needs no help to make progress.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <future>
 #include <memory>
 
 #include "collective/communicator.h"
+#include "core/error.h"
 #include "core/worker.h"
 
 namespace laconic {
@@ -21,10 +23,24 @@ class Background {
   /// The transport is this object's alone (Transport::duplicate).
   explicit Background(std::unique_ptr<Transport> transport);
 
-  /// The report, or the Error that the call threw.
+  /// The report, or the Error that the call threw. Throws Error(transport) after a call was not whole().
   std::future<Report> submit(Work work);
+  /// Runs what makes a call and submits it. What is no Error (memory that ran out) leaves this rank without the call
+  /// that the others make: it makes no more of them, lest its next one is taken for that.
+  template <typename Run>
+  void whole(Run&& run) {
+    try {
+      run();
+    } catch (const Error&) {
+      throw;
+    } catch (...) {
+      broken_ = true;
+      throw;
+    }
+  }
 
  private:
+  std::atomic<bool> broken_ = false;
   Communicator comm_;
   Worker worker_;  ///< behind what its jobs use: destroyed first, it waits for them
 };

@@ -225,7 +225,8 @@ Budget budget_stepwise(const Codec& codec, int encodings, Op op, DType dtype, co
     if (whole == 0) b.fallback = none;
     // Without a bound nobody has looked how large the values are.
     const bool unknown = sums && is_float(dtype) && bound.kind == BoundKind::lossless;
-    if (op != Op::product && !unknown) b.result_bound = rounding / shares;
+    const bool rounds_alone = op == Op::product && is_float(dtype);  // by how much depends on the factors
+    if (!rounds_alone && !unknown) b.result_bound = rounding / shares;
     return b;
   }
   const double e = operand ? whole : (whole * shares - rounding) / encodings * (1 - 0x1p-20);

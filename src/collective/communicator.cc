@@ -38,8 +38,7 @@ void Communicator::use(Memory& memory) {
   pool_ = make_pool(memory, *transport_);
 }
 
-void Communicator::require_usable() const {
-  if (usable_) return;
+void Communicator::refuse_further_calls() {
   throw Error(Code::transport, "this communicator failed before and cannot be used any more; make a new one");
 }
 

@@ -51,7 +51,10 @@ class Communicator {
   [[nodiscard]] BufferPool& pool() { return *pool_; }
   [[nodiscard]] Routing& routing() { return *routing_; }
   /// Throws if not usable.
-  void require_usable() const;
+  void require_usable() const {
+    if (!usable_) refuse_further_calls();
+  }
+  [[noreturn]] static void refuse_further_calls();
   void mark_unusable() { usable_ = false; }
   /// Runs a call. What is no Error (memory that ran out) leaves it in the middle, where the others still are.
   template <typename Run>

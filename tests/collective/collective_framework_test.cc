@@ -147,6 +147,7 @@ TYPED_TEST(Frameworks, BudgetsLeaveRoomForEveryStep) {
     EXPECT_GE(budget_stepwise(szx, n, Op::sum, dtype, operand, n, range).result_bound, n * 1e-3);
     EXPECT_EQ(budget_stepwise(szx, n, Op::sum, dtype, operand, n, range).operand_bound, 1e-3);
     EXPECT_TRUE(std::isinf(budget_stepwise(szx, n, Op::product, dtype, operand, n, range).result_bound));
+    EXPECT_EQ(budget_stepwise(slice_codec(), n, Op::product, DType::i32, Bound{}, n, {}).result_bound, 0);
     EXPECT_EQ(budget_movement(szx, n, dtype, bound, range).result_bound,
               budget_movement(szx, n, dtype, bound, range).operand_bound * n);
   }
