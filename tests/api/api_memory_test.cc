@@ -1,5 +1,5 @@
-// Memory that runs out in a rank's call, at each place where that needs some: no later call of one rank may be taken for
-// another one of the others.
+// Memory that runs out in a rank's call, at each place where that needs some: no later call of one rank may be taken
+// for another one of the others.
 #include <gtest/gtest.h>
 #include <laconic/laconic.h>
 
@@ -62,24 +62,24 @@ laconic_options compressed() {
 std::vector<Told> two_calls(const OneCall& call, long allocations) {
   std::vector<Told> told(2);
   const auto body = [&](Transport& t) {
-        laconic_comm comm(t.duplicate(), Options{});
-        const int rank = t.rank();
-        Told& mine = told[static_cast<std::size_t>(rank)];
-        std::vector<float> x(count), y(count);
-        for (const int k : {0, 1}) {
-          x.assign(count, static_cast<float>((k == 0 ? 10 : 100) + rank));
-          if (rank == 0 && k == 0) {
-            one_failed = false;
-            allocations_left = allocations;
-          }
-          mine.code[k] = call(&comm, rank, x, y);
-          allocations_left = -1;
-          mine.failed = one_failed;
-          mine.result[k] = y[0];
-        }
-        // The other one waits for the first call still.
-        if (mine.code[1] != LACONIC_OK) throw Error(Code::transport, "no call any more");
-      };
+    laconic_comm comm(t.duplicate(), Options{});
+    const int rank = t.rank();
+    Told& mine = told[static_cast<std::size_t>(rank)];
+    std::vector<float> x(count), y(count);
+    for (const int k : {0, 1}) {
+      x.assign(count, static_cast<float>((k == 0 ? 10 : 100) + rank));
+      if (rank == 0 && k == 0) {
+        one_failed = false;
+        allocations_left = allocations;
+      }
+      mine.code[k] = call(&comm, rank, x, y);
+      allocations_left = -1;
+      mine.failed = one_failed;
+      mine.result[k] = y[0];
+    }
+    // The other one waits for the first call still.
+    if (mine.code[1] != LACONIC_OK) throw Error(Code::transport, "no call any more");
+  };
   try {
     run_ranks(2, body, 20);
   } catch (const Error&) {  // the codes say what is of interest

@@ -205,8 +205,8 @@ TEST(ScarceMemory, WithoutAnyTheGroupIsOfNoMoreUse) {
 }
 
 TEST(ScarceMemory, ALinkIsMeasuredByAllOrNone) {
-  CostCache::forget();
-  for (const bool as_gpu : {false, true})
+  for (const bool as_gpu : {false, true}) {
+    CostCache::forget();
     run_ranks(
         ranks,
         [&](Transport& t) {
@@ -221,6 +221,7 @@ TEST(ScarceMemory, ALinkIsMeasuredByAllOrNone) {
           EXPECT_NO_THROW(measure());
         },
         5);
+  }
 }
 
 /// Says that it is a GPU's.
