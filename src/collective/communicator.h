@@ -1,6 +1,7 @@
 // A group of ranks that run collectives together: its transport, the memory of its arrays, defaults, statistics.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "collective/memory.h"
@@ -12,6 +13,12 @@ namespace laconic {
 
 class BufferPool;
 class Routing;
+
+/// Why ranks of different turns (Communicator::set_turn()) cannot go on.
+inline constexpr const char* other_turns =
+    "ranks are at different calls: one was left to the plain library by some of them alone, as where one passes bytes "
+    "and"
+    " another one numbers";
 
 /// One thread at a time. Every collective must be called by all ranks of the group in the same order.
 class Communicator {
@@ -68,6 +75,9 @@ class Communicator {
       throw;
     }
   }
+  /// Which of its calls this is, where some may be left out by a rank on its own: ranks whose turns differ find out.
+  void set_turn(std::uint8_t turn) { turn_ = turn; }
+  [[nodiscard]] std::uint8_t turn() const { return turn_; }
   void record(const Report& call);
   /// Of a short call that the plain library made.
   void record_plain(std::uint64_t bytes, double seconds, double result_bound);
@@ -83,6 +93,7 @@ class Communicator {
   std::unique_ptr<BufferPool> pool_;
   std::unique_ptr<Routing> routing_;
   bool usable_ = true;
+  std::uint8_t turn_ = 0;
 };
 
 }  // namespace laconic

@@ -12,7 +12,7 @@
 namespace laconic {
 namespace {
 
-constexpr std::uint32_t record_version = 0x3843414cU;  // "LAC8": both ends speak the same record
+constexpr std::uint32_t record_version = 0x3943414cU;  // "LAC9": both ends speak the same record
 constexpr std::size_t text_room = 136;
 using Text = std::array<char, text_room>;
 constexpr std::uint8_t flag_confirm = 1;
@@ -29,7 +29,7 @@ struct Record {
   std::int32_t root = -1;
   std::uint8_t codec = 0, framework = 0, mode = 0;
   std::uint8_t least_segment_bits = 0, most_segment_bits = 0;  ///< of SegmentBytes
-  std::uint8_t unused = 0;
+  std::uint8_t turn = 0;
   std::uint16_t threads = 1;
   double bound_value = 0, bound_sigmas = 0;
   std::uint64_t count = 0, total = 0, layout = 0, segment_values = 0;
@@ -49,8 +49,9 @@ void put_text(char* room, std::size_t size, const std::string& text) {
   std::memcpy(room, text.data(), std::min(size - 1, text.size()));
 }
 
-Record pack(const Proposal& p) {
+Record pack(const Proposal& p, std::uint8_t turn) {
   Record r;
+  r.turn = turn;
   r.version = record_version;
   r.collective = static_cast<std::uint8_t>(p.collective);
   r.dtype = static_cast<std::uint8_t>(p.dtype);
@@ -117,6 +118,14 @@ void require_one_collective(const std::vector<Record>& all) {
       throw_mismatch(what, "collective", static_cast<int>(r), name_of(static_cast<Collective>(other.collective)),
                      name_of(what));
   }
+}
+
+/// Where one rank is a call ahead there is no way back.
+void require_one_turn(Communicator& comm, const std::vector<Record>& all) {
+  if (std::ranges::all_of(all, [&](const Record& r) { return r.turn == all.front().turn; })) return;
+  comm.mark_unusable();
+  throw Error(Code::mismatch,
+              std::string(name_of(static_cast<Collective>(all.front().collective))) + ": " + other_turns);
 }
 
 /// Every other field that must be equal, in order of how much it explains.
@@ -261,8 +270,9 @@ Error refusal(Collective collective, int rank, const Error& why) {
 
 Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report& report) {
   const double before = report.stats.wire_seconds;
-  const std::vector<Record> all = exchange(comm, pack(mine), report);
+  const std::vector<Record> all = exchange(comm, pack(mine, comm.turn()), report);
   report.agreement_seconds = report.stats.wire_seconds - before;
+  require_one_turn(comm, all);
   require_nobody_refused(comm, mine, all, report);
   require_one_collective(all);
   require_equal(all, rule);

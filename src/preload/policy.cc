@@ -55,6 +55,8 @@ bool matches_pattern(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
+bool Rule::is_about(Collective collective) const { return contains_or_any(collectives, collective); }
+
 bool Rule::takes_all() const {
   const Rule any;
   return collectives.empty() && dtypes.empty() && ops.empty() && communicator.empty() && label.empty() &&
@@ -104,6 +106,16 @@ std::uint64_t Policy::least_bytes() const {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (const Rule& r : rules) least = std::min(least, r.least_bytes());
   return least;
+}
+
+bool Policy::serves_some(Collective collective) const {
+  for (Rule r : rules) {
+    if (!r.is_about(collective)) continue;
+    if (!r.off) return true;
+    r.collectives.clear();
+    if (r.takes_all()) return false;
+  }
+  return false;
 }
 
 bool Policy::asks_for_names() const {

@@ -70,6 +70,7 @@ struct Rule {
   [[nodiscard]] bool matches(const Situation& s) const;
   /// The same for some label.
   [[nodiscard]] bool may_match(const Situation& s) const;
+  [[nodiscard]] bool is_about(Collective collective) const;
   /// Whether no call that the default rule would match gets past this one.
   [[nodiscard]] bool takes_all() const;
   /// Leaves those types that the codec takes, and within this bound. Throws Error(unsupported, invalid_argument) that
@@ -87,6 +88,8 @@ struct Policy {
   [[nodiscard]] const Rule* match(const Situation& s) const;
   /// Smaller arrays match nothing, whatever else they are; the maximum where there are no rules.
   [[nodiscard]] std::uint64_t least_bytes() const;
+  /// Whether some calls of a kind may be served, of whatever size: not all are off.
+  [[nodiscard]] bool serves_some(Collective collective) const;
   /// Whether any rule looks at the communicator's name.
   [[nodiscard]] bool asks_for_names() const;
   [[nodiscard]] bool asks_for_labels() const;

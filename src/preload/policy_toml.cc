@@ -31,6 +31,12 @@ class Reader {
     refuse(file_, node.source(), std::string(key) + " wants a text in quotes");
   }
 
+  [[nodiscard]] std::string pattern(const toml::node& node, std::string_view key) const {
+    std::string given = text(node, key);
+    if (given.empty()) refuse(file_, node.source(), std::string(key) + " is empty: leave it out to mean any");
+    return given;
+  }
+
   /// One text or a list of them, each understood by `parse`, which throws an Error for what it cannot.
   template <typename T>
   [[nodiscard]] std::vector<T> list(const toml::node& node, std::string_view key,
@@ -129,9 +135,9 @@ void read_member(const Reader& read, std::string_view key, const toml::node& val
   } else if (key == "max_size") {
     rule.max_bytes = read.size(value, key);
   } else if (key == "communicator") {
-    rule.communicator = read.text(value, key);
+    rule.communicator = read.pattern(value, key);
   } else if (key == "label") {
-    rule.label = read.text(value, key);
+    rule.label = read.pattern(value, key);
   } else if (key == "min_ranks") {
     rule.min_ranks = read.ranks(value, key);
   } else if (key == "max_ranks") {

@@ -103,6 +103,16 @@ TEST(Policy, SmallCallsAreLeftAloneUnlessARuleSaysOtherwise) {
   EXPECT_EQ(Policy{}.least_bytes(), std::numeric_limits<std::uint64_t>::max());
 }
 
+TEST(Policy, WhatIsOffWhateverElseItIsNeedsNoLook) {
+  const auto serves = [](const char* rules, Collective c) { return parse_policy(rules, "p.toml").serves_some(c); };
+  EXPECT_FALSE(serves("[[rule]]\nmode = 'off'\n[[rule]]\n", Collective::gather));
+  EXPECT_TRUE(serves("[[rule]]\nmode = 'off'\ncollective = 'scatter'\n[[rule]]\n", Collective::gather));
+  EXPECT_FALSE(serves("[[rule]]\nmode = 'off'\ncollective = 'gather'\n[[rule]]\n", Collective::gather));
+  EXPECT_TRUE(serves("[[rule]]\nmode = 'off'\nmax_size = '1MiB'\n[[rule]]\n", Collective::gather));
+  EXPECT_TRUE(serves("[[rule]]\ndatatype = 'f32'\n[[rule]]\nmode = 'off'\n", Collective::gather));
+  EXPECT_FALSE(serves("[[rule]]\ncollective = 'bcast'\n[[rule]]\nmode = 'off'\n", Collective::gather));
+}
+
 TEST(Policy, MistakesNameTheLine) {
   EXPECT_EQ(complaint("[[rule]]\nbound = \"1e-3\"\n"), "accepted");
   EXPECT_EQ(complaint("[[rule]]\n\nbund = \"1e-3\"\n").substr(0, 32), "p.toml:3:1: 'bund' is no member ");
@@ -125,6 +135,8 @@ TEST(Policy, MistakesNameTheLine) {
             "p.toml:2:8: mode: 'sometimes' is none of auto, compressed, plain, off");
   EXPECT_EQ(complaint("[[rule]]\ncodec = \"gzip\"\n").substr(0, 19), "p.toml:2:9: codec: ");
   EXPECT_EQ(complaint("[[rule]]\ndatatype = []\n").substr(0, 40), "p.toml:2:12: datatype is an empty list: ");
+  EXPECT_EQ(complaint("[[rule]]\nlabel = ''\n"), "p.toml:2:9: label is empty: leave it out to mean any");
+  EXPECT_EQ(complaint("[[rule]]\ncommunicator = ''\n"), "p.toml:2:16: communicator is empty: leave it out to mean any");
   EXPECT_EQ(complaint("[[rule]]\ncodec = \"szx\"\ndatatype = \"i32\"\nbound = \"1\"\n").substr(0, 18),
             "p.toml:2:9: codec:");
   EXPECT_EQ(complaint("[[rule]]\ncodec = \"szx\"\ndatatype = \"i32\"\n").substr(0, 18), "p.toml:2:9: codec:");

@@ -63,9 +63,9 @@ bool has_memory(const Side& side, MPI_Count elements) {
 bool is_sound(const Side& side, DType dtype, int size) {
   const auto elements = elements_of(side, size);
   if (!elements) return false;
-  if (*elements == 0) return true;
-  const auto& base = info_of(side.type).base;
-  return base && *base == dtype && has_memory(side, *elements);
+  const TypeInfo& type = info_of(side.type);
+  if (*elements == 0 || type.empty) return true;
+  return type.base && *type.base == dtype && has_memory(side, *elements);
 }
 
 /// Blocks of one rank in an array of blocks of all.
@@ -77,8 +77,13 @@ Side own_block(const Side& side, int rank) {
   return own;
 }
 
+/// What a call writes on this rank: of a reduce_scatter, whose counts are those of the operand, its own share.
+Side written_side(const Call& call, int rank) {
+  return call.collective == Collective::reduce_scatter && !in_place(call.send) ? own_block(call.recv, rank) : call.recv;
+}
+
 std::uint64_t bytes_of(const Side& side, int size) {
-  return static_cast<std::uint64_t>(elements_of(side, size).value_or(0)) * info_of(side.type).bytes;
+  return static_cast<std::uint64_t>(elements_of(side, size).value_or(0)) * bytes_in(side.type);
 }
 
 /// One call on this rank, as plain arrays.
@@ -322,6 +327,10 @@ std::uint64_t bytes_at_a_glance(Call& call) {
     if (!call.refused && answer < 0) call.refused = code;
     return std::max(answer, 0);
   };
+  // Between groups there are counts of the others, whose number this does not know.
+  const bool between =
+      call.collective == Collective::allgather && call.recv.counts.differ() && ask(&PMPI_Comm_test_inter) != 0;
+  if (between) return ~std::uint64_t{0};
   const int size = !call.irregular && (call.recv.all || call.send.all) ? ask(&PMPI_Comm_size) : 1;
   const int rank = !call.irregular && is_rooted(call.collective) ? ask(&PMPI_Comm_rank) : 0;
   return call.refused ? ~std::uint64_t{0} : bytes_at_a_glance(call, rank, size);
@@ -343,7 +352,7 @@ std::optional<Shape> shape_of(const Call& call, int rank, int size) {
   Shape shape{.dtype = *type.base, .op = Op::none, .bytes = bytes_at_a_glance(call, rank, size)};
   if (shape.bytes == 0) return std::nullopt;  // and so on all ranks, whatever each says that it has none of
   for (const Side* side : sides_of(call, rank)) {
-    if (!is_sound(*side, shape.dtype, size)) return std::nullopt;
+    if (!is_sound(side == &call.recv ? written_side(call, rank) : *side, shape.dtype, size)) return std::nullopt;
   }
   if (reduces(call.collective)) {
     const std::optional<Op> op = op_for(call, type);
@@ -355,7 +364,6 @@ std::optional<Shape> shape_of(const Call& call, int rank, int size) {
 
 bool is_refused(const Call& call, int rank, int size) {
   if (is_rooted(call.collective) && (call.root < 0 || call.root >= size)) return true;
-  if (call.irregular && is_aliased(call, rank)) return true;
   const std::vector<const Side*> sides = sides_of(call, rank);
   return std::any_of(sides.begin(), sides.end(),
                      [size](const Side* side) { return !elements_of(*side, size) || !info_of(side->type).usable; });
@@ -363,14 +371,14 @@ bool is_refused(const Call& call, int rank, int size) {
 
 Word word_of(const Call& call, int rank, int size) {
   Word word;
-  if (is_refused(call, rank, size)) return {0, 0, 1};
+  if (is_refused(call, rank, size) || is_aliased(call, rank)) return Word{.refused = 1};
   for (const Side* side : sides_of(call, rank)) {
     const auto elements = elements_of(*side, size);
     const auto& base = info_of(side->type).base;
-    if (*elements != 0 && !base) return {0, 0, 1};
-    if (*elements == 0) continue;
+    if (*elements == 0 || info_of(side->type).empty) continue;
+    if (!base) return Word{.refused = 1};
     if (!is_sound(*side, *base, size) || (word.dtype != 0 && word.dtype != static_cast<std::uint8_t>(*base)))
-      return {0, 0, 1};
+      return Word{.refused = 1};
     word.dtype = static_cast<std::uint8_t>(*base);
     word.bytes = std::max(word.bytes, bytes_of(*side, size));
   }

@@ -90,15 +90,15 @@ std::optional<Shape> shape_of(const Call& call, int rank, int size);
 
 /// Bytes that this rank can tell at once: at most those of the shape. For irregular calls everything.
 std::uint64_t bytes_at_a_glance(const Call& call, int rank, int size);
-/// The same where rank and size are not known yet; asks MPI for those that matter, and notes if it refuses.
+/// The same where rank and size are not known yet; asks MPI for those that matter, and notes if it refuses. Everything
+/// too where an allgather's counts are those of another group.
 std::uint64_t bytes_at_a_glance(Call& call);
 
 /// Whether one buffer is used twice, by one type, where MPI wants MPI_IN_PLACE. Open MPI lets that pass, so there it is
 /// no.
 bool is_aliased(const Call& call, int rank);
 
-/// Whether MPI refuses the call at once for what this rank gives: counts, types or the root are none; of an irregular
-/// call also buffers.
+/// Whether MPI refuses the call at once for what this rank gives: counts, types or the root are none.
 bool is_refused(const Call& call, int rank, int size);
 
 /// What one rank has to say of an irregular call, and what all of them make of it: all ranks' words, in rank order.
@@ -106,6 +106,7 @@ struct Word {
   std::uint64_t bytes = 0;  ///< of its part, or for an alltoall of its larger array
   std::uint8_t dtype = 0;   ///< 0: it has no elements
   std::uint8_t refused = 0;
+  std::uint8_t turn = 0;  ///< Communicator::turn()
 };
 Word word_of(const Call& call, int rank, int size);
 std::optional<Shape> shape_of(const Word* words, int size);

@@ -211,8 +211,11 @@ TypeInfo examine(MPI_Datatype type) {
   MPI_Count bytes = 0, lower = 0, extent = 0;
   PMPI_Type_size_x(type, &bytes);
   PMPI_Type_get_extent_x(type, &lower, &extent);
-  TypeInfo info = made.types == 0 ? examine_f90(made.combiner, bytes) : examine_parts(type);
-  if (!info.base || bytes <= 0) return {};
+  TypeInfo info;
+  info.empty = bytes == 0;
+  if (info.empty) return info;
+  info = made.types == 0 ? examine_f90(made.combiner, bytes) : examine_parts(type);
+  if (!info.base || bytes < 0) return {};
   info.bytes = static_cast<std::size_t>(bytes);
   info.numbers = info.bytes / size_of(*info.base);
   info.extent = static_cast<MPI_Aint>(extent);
@@ -324,6 +327,14 @@ const TypeInfo& info_of(MPI_Datatype type) {
   const TypeInfo& result = *info;
   PMPI_Type_set_attr(type, keyval, info.release());
   return result;
+}
+
+std::size_t bytes_in(MPI_Datatype type) {
+  const TypeInfo& info = info_of(type);
+  if (info.base || info.empty || !info.usable) return info.bytes;
+  MPI_Count bytes = 0;
+  PMPI_Type_size_x(type, &bytes);
+  return static_cast<std::size_t>(std::max<MPI_Count>(bytes, 0));
 }
 
 bool is_derived(MPI_Datatype type) {

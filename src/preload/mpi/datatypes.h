@@ -16,16 +16,20 @@ namespace laconic::preload {
 struct TypeInfo {
   std::optional<DType> base;  ///< what all its numbers are; nothing: not understood, the call is left to MPI
   std::size_t numbers = 0;    ///< of them in one element: a complex number has two
-  std::size_t bytes = 0;      ///< of data, without gaps
+  std::size_t bytes = 0;      ///< of data, without gaps; where not understood see bytes_in()
   MPI_Aint extent = 0;        ///< from one element to the next
   bool dense = false;         ///< elements are their numbers in order and nothing else
   bool reducible = false;     ///< sum, minimum and maximum are defined for it
   bool usable = true;         ///< MPI takes it in a call: there is one, and it has been committed
+  bool empty = false;         ///< elements have nothing in them: any number of them is none
 };
 
 /// Learned once a type, when it has been committed, and kept with it (as an MPI attribute). Valid until the type is
 /// freed. Thread safe.
 const TypeInfo& info_of(MPI_Datatype type);
+
+/// Bytes of data in an element of whatever type: the same on ranks whose type signatures are.
+std::size_t bytes_in(MPI_Datatype type);
 
 /// Whether a program made it, of others, and may free it.
 bool is_derived(MPI_Datatype type);

@@ -1,8 +1,10 @@
 #include "preload/mpi/group.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <exception>
+#include <memory>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -73,11 +75,11 @@ void release(MPI_Errhandler errors) {
 }
 
 std::string name_of_rank_0(MPI_Comm comm) {
-  char name[MPI_MAX_OBJECT_NAME + 1] = "";
+  auto name = std::make_unique<std::array<char, MPI_MAX_OBJECT_NAME + 1>>();
   int length = 0;
-  PMPI_Comm_get_name(comm, name, &length);
-  uncounted_bcast(name, sizeof name, comm);
-  return name;
+  PMPI_Comm_get_name(comm, name->data(), &length);
+  uncounted_bcast(name, comm, patience());
+  return name->data();
 }
 
 }  // namespace
@@ -104,11 +106,20 @@ bool Line::passes_over(Collective collective) {
 }
 
 std::optional<Shape> Line::agree(Collective collective, const Word& mine) {
-  Asking& kind = asking_[static_cast<std::size_t>(collective)];
-  const auto words = exchange(mine);
+  Word word = mine;
+  word.turn = comm_.turn();
+  const auto words = exchange(word);
+  if (std::any_of(words.begin(), words.end(), [&](const Word& w) { return w.turn != word.turn; })) {
+    comm_.mark_unusable();
+    throw Error(Code::mismatch, std::string(laconic::name_of(collective)) + ": " + other_turns);
+  }
   const std::optional<Shape> shape = shape_of(words.data(), comm_.size());
-  kind.learned(shape && shape->bytes >= Runtime::get()->least_bytes());
+  if (!shape) learned(collective, false);
   return shape;
+}
+
+void Line::learned(Collective collective, bool served) {
+  asking_[static_cast<std::size_t>(collective)].learned(served);
 }
 
 BackgroundLine::BackgroundLine(MPI_Comm program, std::shared_ptr<OwnComm> own)
@@ -161,10 +172,10 @@ void BackgroundLine::outlive_program() {
 
 Line* BackgroundLine::if_idle() { return worker_->is_idle() && line_ ? &*line_ : nullptr; }
 
-std::shared_ptr<OwnComm> make_company(MPI_Comm comm) noexcept {
+std::shared_ptr<OwnComm> make_company(MPI_Comm comm) {
+  int enough = companies.load() < most_companies ? 0 : 1;
+  if (uncounted_allreduce(enough, MPI_MAX, comm, patience()) != MPI_SUCCESS || enough != 0) return nullptr;
   try {
-    int enough = companies.load() < most_companies ? 0 : 1;
-    if (uncounted_allreduce(enough, MPI_MAX, comm) != MPI_SUCCESS || enough != 0) return nullptr;
     std::shared_ptr<OwnComm> made(new OwnComm(comm), [](OwnComm* own) {
       delete own;
       --companies;
@@ -188,7 +199,14 @@ Line* Group::foreground() {
   return &*foreground_;
 }
 
-std::shared_ptr<OwnComm> Group::company() { return duplicated_later_ ? nullptr : make_company(comm_); }
+std::shared_ptr<OwnComm> Group::company() noexcept {
+  try {
+    return duplicated_later_ ? nullptr : make_company(comm_);
+  } catch (const std::exception& e) {
+    log(LogLevel::error, e.what());
+    return nullptr;
+  }
+}
 
 BackgroundLine& Group::background() {
   if (!background_) background_.emplace(comm_, own_);

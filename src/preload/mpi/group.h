@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -52,8 +53,10 @@ class Line {
       throw;
     }
   }
-  /// What becomes of an irregular call; nothing: it is left to MPI. Collective.
+  /// What an irregular call is; nothing: it is left to MPI. Throws where ranks are at different calls. Collective.
   std::optional<Shape> agree(Collective collective, const Word& mine);
+  /// What became of one that was agreed on. The same on all ranks.
+  void learned(Collective collective, bool served);
 
  private:
   MPI_Comm mpi_;
@@ -98,8 +101,9 @@ class BackgroundLine {
 };
 
 /// A communicator of Laconic's for the ranks of one of the program's. Collective over that, where the program may wait
-/// for other ranks. Null, on all ranks: one of them has too many, or MPI makes none.
-std::shared_ptr<OwnComm> make_company(MPI_Comm comm) noexcept;
+/// for other ranks. Null, on all ranks: one of them has too many, or MPI makes none. Throws Error(transport) where it
+/// waited in vain (LACONIC_TIMEOUT).
+std::shared_ptr<OwnComm> make_company(MPI_Comm comm);
 
 /// Why some calls are left to MPI: see make_company(), and Group::is_duplicated_later().
 inline constexpr const char* too_many_communicators =
@@ -112,14 +116,19 @@ class Group {
   Group(MPI_Comm comm, int rank, int size) : comm_(comm), rank_(rank), size_(size) {}
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
+  /// Of the calls over it, in whatever form, that are large enough to be served, also those that are not: the same on
+  /// all ranks of a program that makes the same calls.
+  void count_call() { ++calls_; }
+  [[nodiscard]] std::uint8_t calls() const { return calls_; }
   /// Makes what messages need, if that has not been tried. Collective, where the program may wait for other ranks.
+  /// Throws as make_company() does.
   void accompany();
   /// Whether that is there: if not, what does not wait for other ranks is MPI's own. The same on all ranks.
   [[nodiscard]] bool is_accompanied() const { return own_ != nullptr; }
-  /// For calls that block. Null: they are MPI's own, too; why_none() says why.
+  /// For calls that block. Null: they are MPI's own, too; why_none() says why. Throws as make_company() does.
   Line* foreground();
   /// A communicator for one persistent call. Collective, as above. Null: likewise.
-  std::shared_ptr<OwnComm> company();
+  std::shared_ptr<OwnComm> company() noexcept;
   [[nodiscard]] const char* why_none() const { return duplicated_later_ ? duplicated_later : too_many_communicators; }
   /// The program begins MPI_Comm_idup() over it, under Open MPI (4 and 5), which does that by collectives that do not
   /// block, over this communicator, each when it has seen the end of the one before: wherever a rank happens to be.
@@ -136,6 +145,7 @@ class Group {
  private:
   MPI_Comm comm_;
   int rank_, size_;
+  std::uint8_t calls_ = 0;  ///< modulo 256: one more or less is to be noticed
   bool tried_ = false, duplicated_later_ = false;
   std::shared_ptr<OwnComm> own_;
   std::optional<Line> foreground_;

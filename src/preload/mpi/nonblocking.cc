@@ -114,7 +114,7 @@ int MPI_Start(MPI_Request* request) {
 
 int MPI_Startall(int count, MPI_Request requests[]) {
   static const auto mpi = laconic::preload::next<decltype(&PMPI_Startall)>("MPI_Startall");
-  if (!laconic::preload::has_persistent()) return mpi(count, requests);
+  if (count < 0 || !laconic::preload::has_persistent()) return mpi(count, requests);
   for (int i = 0; i < count; ++i) {
     const int code = laconic::preload::start_persistent(requests + i, &PMPI_Start);
     if (code != MPI_SUCCESS) return code;

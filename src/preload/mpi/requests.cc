@@ -99,6 +99,7 @@ bool serve(Runtime& runtime, Line& line, const Call& call, const std::string& la
                                          : shape_of(call, comm.rank(), comm.size());
   if (!shape && call.irregular) tally_of_process().pass("irregular calls of nothing, or of types that are not served");
   const Rule* const rule = shape ? runtime.common_rule_for(call.collective, *shape, line, label) : nullptr;
+  if (shape && call.irregular) line.learned(call.collective, rule != nullptr);
   if (rule == nullptr) return false;
   const Options options = options_under(*rule, runtime.config());
   const Report report = make(call, *shape, comm, options);
@@ -134,7 +135,7 @@ void run_in_background(Runtime& runtime, const Pending& pending, Line* line, con
 void say_no(BackgroundLine& line, Collective collective) {
   line.submit([collective](Line* on, const std::string&) {
     try {
-      if (on != nullptr && !on->passes_over(collective)) on->agree(collective, Word{0, 0, 1});
+      if (on != nullptr && !on->passes_over(collective)) on->agree(collective, Word{.refused = 1});
     } catch (const std::exception& e) {
       log(LogLevel::error, e.what());
     }
@@ -176,7 +177,9 @@ int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& p
     aliased = !call.irregular && is_aliased(call, group.rank());
     if (aliased) return;
     with_room([&] { line = group.foreground(); });
-    if (line != nullptr) label = runtime.label_of(call, group);
+    if (line == nullptr) return;
+    line->comm().set_turn(group.calls());
+    label = runtime.label_of(call, group);
   });
   if (!failure.empty()) return runtime.raise(call.comm, failure);
   if (aliased) return Runtime::raise(call.comm, MPI_ERR_BUFFER);

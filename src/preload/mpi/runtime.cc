@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <climits>
 #include <cstdio>
+#include <exception>
 #include <iterator>
 
 #include "collective/metadata.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "preload/mpi/caller.h"
 #include "preload/mpi/datatypes.h"
 #include "preload/mpi/presence.h"
@@ -69,7 +71,10 @@ Situation situation_of(Collective collective, const Shape& shape, std::string_vi
 Runtime* Runtime::active_ = nullptr;
 
 Runtime::Runtime(const Config& config)
-    : config_(config), policy_(policy_of(config)), least_bytes_(policy_.least_bytes()) {}
+    : config_(config), policy_(policy_of(config)), least_bytes_(policy_.least_bytes()) {
+  for (std::size_t c = 0; c < serves_some_.size(); ++c)
+    serves_some_[c] = policy_.serves_some(static_cast<Collective>(c));
+}
 
 /// All that ranks must have in common, as short as a launcher wants it.
 std::string Runtime::wishes() const {
@@ -214,7 +219,11 @@ Group* Runtime::group_of(MPI_Comm comm, std::optional<int>* refused) {
 
 void Runtime::accompany(MPI_Comm comm) {
   if (!has_threads_) return;
-  if (Group* const group = group_of(comm)) group->accompany();
+  try {
+    if (Group* const group = group_of(comm)) group->accompany();
+  } catch (const std::exception& e) {
+    log(LogLevel::error, e.what());
+  }
 }
 
 std::unique_ptr<Group> Runtime::take(const void* group) {

@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -38,6 +39,8 @@ class Runtime {
   [[nodiscard]] const Policy& policy() const { return policy_; }
   /// Calls with smaller arrays are never served.
   [[nodiscard]] std::uint64_t least_bytes() const { return least_bytes_; }
+  /// Policy::serves_some().
+  [[nodiscard]] bool serves_some(Collective c) const { return serves_some_[static_cast<std::size_t>(c)]; }
 
   /// What Laconic keeps for a communicator. Local. Null for those that are not served: between two groups, of one rank,
   /// with ranks of another program. `refused` becomes what MPI says of what is no communicator.
@@ -89,6 +92,7 @@ class Runtime {
   Config config_;
   Policy policy_;
   std::uint64_t least_bytes_ = 0;
+  std::array<bool, 16> serves_some_{};  ///< by collective
   bool has_threads_ = false, has_starts_ = false;
   int keyval_ = MPI_KEYVAL_INVALID;  ///< of the attribute that is a communicator's Group
   int error_class_ = MPI_ERR_OTHER;

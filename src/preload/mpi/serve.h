@@ -15,7 +15,8 @@ namespace laconic::preload {
 /// False: the call is MPI's, and nobody needs to think about it.
 inline bool worth_a_look(Call& call) {
   const Runtime* const runtime = Runtime::get();
-  return runtime != nullptr && call.comm != MPI_COMM_NULL && bytes_at_a_glance(call) >= runtime->least_bytes();
+  if (runtime == nullptr || call.comm == MPI_COMM_NULL) return false;
+  return call.irregular ? runtime->serves_some(call.collective) : bytes_at_a_glance(call) >= runtime->least_bytes();
 }
 
 /// Counts a call that is left to MPI; not one whose size this rank does not know.
@@ -29,7 +30,9 @@ inline Group* group_for(Call& call) {
   Group* const group = call.refused ? nullptr : runtime.group_of(call.comm, &call.refused);
   if (group == nullptr && !call.refused)
     pass(call, "communicators of one rank, between groups, or with other programs");
-  return group != nullptr && runtime.may_serve(call, *group) ? group : nullptr;
+  if (group == nullptr) return nullptr;
+  group->count_call();
+  return runtime.may_serve(call, *group) ? group : nullptr;
 }
 
 /// The same for one that goes on in the background. `begun`: it waits for nobody, so what it needs must be there.

@@ -5,20 +5,52 @@
 
 #include <mpi.h>
 
+#include <cstddef>
+#include <memory>
+
+#include "transport/timeout.h"
+
 namespace laconic::preload {
 
-/// MPI's code. Collective; waits as MPI does.
-inline int uncounted_allreduce(int& value, MPI_Op op, MPI_Comm comm) {
+/// `begin` starts a call on what `value` points to. Collective. Returns MPI's code; waits as MPI does, or with a
+/// timeout so many seconds, and then throws Error(transport): MPI has the value for good.
+template <typename T, typename Begin>
+int uncounted(std::unique_ptr<T>& value, MPI_Comm comm, double timeout, Begin&& begin) {
   MPI_Request request = MPI_REQUEST_NULL;
-  const int code = PMPI_Iallreduce(MPI_IN_PLACE, &value, 1, MPI_INT, op, comm, &request);
-  return code == MPI_SUCCESS ? PMPI_Wait(&request, MPI_STATUS_IGNORE) : code;
+  int code = begin(value.get(), &request);
+  if (code != MPI_SUCCESS) return code;
+  if (timeout <= 0) return PMPI_Wait(&request, MPI_STATUS_IGNORE);
+  int rank = 0;
+  PMPI_Comm_rank(comm, &rank);
+  const auto done = [&] {
+    int over = 0;
+    code = PMPI_Test(&request, &over, MPI_STATUS_IGNORE);
+    return over != 0 || code != MPI_SUCCESS;
+  };
+  try {
+    wait_until(done, rank, all_to_call, timeout);
+  } catch (...) {
+    static_cast<void>(value.release());
+    throw;
+  }
+  return code;
 }
 
-/// Rank 0's characters. As above.
-inline int uncounted_bcast(char* text, int length, MPI_Comm comm) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  const int code = PMPI_Ibcast(text, length, MPI_CHAR, 0, comm, &request);
-  return code == MPI_SUCCESS ? PMPI_Wait(&request, MPI_STATUS_IGNORE) : code;
+inline int uncounted_allreduce(int& value, MPI_Op op, MPI_Comm comm, double timeout = 0) {
+  auto all = std::make_unique<int>(value);
+  const int code = uncounted(all, comm, timeout, [&](int* v, MPI_Request* request) {
+    return PMPI_Iallreduce(MPI_IN_PLACE, v, 1, MPI_INT, op, comm, request);
+  });
+  if (code == MPI_SUCCESS) value = *all;
+  return code;
+}
+
+/// Rank 0's.
+template <typename Text>
+int uncounted_bcast(std::unique_ptr<Text>& text, MPI_Comm comm, double timeout) {
+  return uncounted(text, comm, timeout, [&](Text* t, MPI_Request* request) {
+    return PMPI_Ibcast(t, static_cast<int>(sizeof(Text)), MPI_CHAR, 0, comm, request);
+  });
 }
 
 }  // namespace laconic::preload
