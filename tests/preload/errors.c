@@ -142,6 +142,13 @@ static void misplaced(void) {
   expect(class_of(MPI_Allreduce(x, MPI_IN_PLACE, COUNT, MPI_FLOAT, MPI_SUM, comm)) ==
              class_of(PMPI_Allreduce(x, MPI_IN_PLACE, COUNT, MPI_FLOAT, MPI_SUM, comm)),
          "an allreduce whose result is in place");
+  expect(class_of(MPI_Allreduce(x, x, COUNT, MPI_FLOAT, MPI_SUM, comm)) ==
+             class_of(PMPI_Allreduce(x, x, COUNT, MPI_FLOAT, MPI_SUM, comm)),
+         "an allreduce of one array that is not in place");
+  if (rank == 0) /* where it ends at once, and others would be waited for */
+    expect(class_of(MPI_Reduce(x, x, COUNT, MPI_FLOAT, MPI_SUM, 0, comm)) ==
+               class_of(PMPI_Reduce(x, x, COUNT, MPI_FLOAT, MPI_SUM, 0, comm)),
+           "a reduce of one array that is not in place");
 #ifdef MPICH_VERSION /* Open MPI itself ends there */
   expect(class_of(MPI_Comm_free(NULL)) == class_of(PMPI_Comm_free(NULL)), "no communicator, freed");
   expect(class_of(MPI_Comm_disconnect(NULL)) == class_of(PMPI_Comm_disconnect(NULL)), "no communicator, left");
@@ -149,6 +156,7 @@ static void misplaced(void) {
   expect(class_of(MPI_Query_thread(NULL)) == class_of(PMPI_Query_thread(NULL)), "a level of threads for nobody");
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Allreduce(x, y, COUNT, MPI_FLOAT, MPI_MAX, comm);
   go_on(comm);
   MPI_Comm_free(&comm);
 }

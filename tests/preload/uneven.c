@@ -3,8 +3,8 @@
  *
  *   uneven 0          all of that
  *   uneven 0 let_go   a gatherv that its policy turns off: who has sent its part goes on
- *   uneven 0 bytes    MPI_BYTE on rank 0, numbers elsewhere, which MPI does not promise: the next call must not be mixed
- *                     up with that one, but may fail
+ *   uneven 0 bytes    MPI_BYTE on rank 0, numbers elsewhere, which MPI does not promise: the next call must not be
+ * mixed up with that one, but may fail
  *
  * Prints "calls, all as they should be" on rank 0, or what was wrong, with exit status 1. */
 #define _GNU_SOURCE
@@ -81,7 +81,8 @@ static void elements_of_nothing(void) {
 
 /* Rank 0 has what it sends and what it gets in one array, told apart by displacements. */
 static void halves_of_an_array(void) {
-  int counts[MOST_RANKS], too[MOST_RANKS], from[MOST_RANKS], to[MOST_RANKS]; /* MPICH compares pointers to counts, too */
+  int counts[MOST_RANKS], too[MOST_RANKS], from[MOST_RANKS],
+      to[MOST_RANKS]; /* MPICH compares pointers to counts, too */
   for (int r = 0; r < size; ++r) {
     counts[r] = too[r] = COUNT;
     from[r] = r * COUNT;

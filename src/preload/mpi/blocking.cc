@@ -10,6 +10,7 @@ using laconic::preload::Call;
 using laconic::preload::GivenType;
 using laconic::preload::Group;
 using laconic::preload::group_for;
+using laconic::preload::left_alone;
 using laconic::preload::one_block;
 using laconic::preload::perform;
 using laconic::preload::plain_call;
@@ -17,14 +18,14 @@ using laconic::preload::Runtime;
 using laconic::preload::worth_a_look;
 
 // NOLINTBEGIN(bugprone-macro-parentheses): parameter lists and whole calls have none
-#define LACONIC_BLOCKING(name, pmpi_name, parameters, arguments, call_)                    \
-  extern "C" int name(parameters) {                                                        \
-    static const auto mpi = laconic::preload::next<decltype(&pmpi_name)>(#name);           \
-    Call call = call_;                                                                     \
-    if (!worth_a_look(call)) return mpi(arguments);                                        \
-    Group* const group = group_for(call);                                                  \
-    if (group == nullptr) return call.refused ? *call.refused : mpi(arguments);            \
-    return perform(*Runtime::get(), *group, call, plain_call(mpi, std::tuple{arguments})); \
+#define LACONIC_BLOCKING(name, pmpi_name, parameters, arguments, call_)                           \
+  extern "C" int name(parameters) {                                                               \
+    static const auto mpi = laconic::preload::next<decltype(&pmpi_name)>(#name);                  \
+    Call call = call_;                                                                            \
+    if (!worth_a_look(call)) return mpi(arguments);                                               \
+    Group* const group = group_for(call);                                                         \
+    if (group == nullptr) return call.refused ? *call.refused : left_alone(call, mpi(arguments)); \
+    return perform(*Runtime::get(), *group, call, plain_call(mpi, std::tuple{arguments}));        \
   }
 // NOLINTEND(bugprone-macro-parentheses)
 

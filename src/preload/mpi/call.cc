@@ -301,22 +301,24 @@ std::vector<const Side*> sides_of(const Call& call, int rank) {
   return sides;
 }
 
-bool is_aliased(const Call& call, int rank) {
-#ifdef OPEN_MPI
-  static_cast<void>(call);
-  static_cast<void>(rank);
-  return false;
-#else
+int alias_error(const Call& call, int rank) {
   // Different types at one address may well lie apart.
-  if (sides_of(call, rank).size() != 2 || call.send.type != call.recv.type) return false;
+  if (sides_of(call, rank).size() != 2 || call.send.type != call.recv.type) return MPI_SUCCESS;
+#ifdef OPEN_MPI
+  const bool allreduces = call.collective == Collective::allreduce;
+  if (!allreduces && call.collective != Collective::reduce) return MPI_SUCCESS;
+  const bool once = call.send.counts[0] == 0 || call.send.buffer != call.recv.buffer;
+  return once ? MPI_SUCCESS : allreduces ? MPI_ERR_BUFFER : MPI_ERR_ARG;
+#else
   const auto own_place = [rank](const Side& side, bool of_one) {
     const MPI_Count block = side.displacements.differ() ? side.displacements[rank] : rank * side.counts[rank];
     return static_cast<const char*>(side.buffer) + (of_one && side.all ? block * info_of(side.type).extent : 0);
   };
   const bool parts = call.collective == Collective::allgather || call.collective == Collective::gather ||
                      call.collective == Collective::scatter;
-  return call.send.counts[rank] != 0 && call.recv.counts[rank] != 0 &&
-         own_place(call.send, parts) == own_place(call.recv, parts);
+  const bool once = call.send.counts[rank] == 0 || call.recv.counts[rank] == 0 ||
+                    own_place(call.send, parts) != own_place(call.recv, parts);
+  return once ? MPI_SUCCESS : MPI_ERR_BUFFER;
 #endif
 }
 
@@ -371,7 +373,7 @@ bool is_refused(const Call& call, int rank, int size) {
 
 Word word_of(const Call& call, int rank, int size) {
   Word word;
-  if (is_refused(call, rank, size) || is_aliased(call, rank)) return Word{.refused = 1};
+  if (is_refused(call, rank, size) || alias_error(call, rank) != MPI_SUCCESS) return Word{.refused = 1};
   for (const Side* side : sides_of(call, rank)) {
     const auto elements = elements_of(*side, size);
     const auto& base = info_of(side->type).base;

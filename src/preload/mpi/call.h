@@ -15,6 +15,8 @@
 
 namespace laconic::preload {
 
+class Group;
+
 /// A count for all ranks or one for each, as int or as MPI_Count. Owns nothing. Displacements are the same.
 class Counts {
   static_assert(sizeof(long) == sizeof(std::int64_t), "MPI_Count and MPI_Aint are one of these");
@@ -76,6 +78,7 @@ struct Call {
   /// The communicator is none: what MPI said when it was asked about it, and had called its error handlers (after which
   /// MPICH 5 says MPI_SUCCESS). So the call is over.
   std::optional<int> refused{};
+  Group* left_alone_over = nullptr;  ///< of the communicator, where the call could be served, but for what it is
 };
 
 /// What all ranks know of a call when they decide whether it is served.
@@ -94,9 +97,9 @@ std::uint64_t bytes_at_a_glance(const Call& call, int rank, int size);
 /// too where an allgather's counts are those of another group.
 std::uint64_t bytes_at_a_glance(Call& call);
 
-/// Whether one buffer is used twice, by one type, where MPI wants MPI_IN_PLACE. Open MPI lets that pass, so there it is
-/// no.
-bool is_aliased(const Call& call, int rank);
+/// The class of MPI's error where one buffer is used twice, by one type, and MPI wants MPI_IN_PLACE; MPI_SUCCESS: it is
+/// not, or MPI lets it pass, as Open MPI does in all but an allreduce and at the root of a reduce.
+int alias_error(const Call& call, int rank);
 
 /// Whether MPI refuses the call at once for what this rank gives: counts, types or the root are none.
 bool is_refused(const Call& call, int rank, int size);

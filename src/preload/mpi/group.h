@@ -116,8 +116,8 @@ class Group {
   Group(MPI_Comm comm, int rank, int size) : comm_(comm), rank_(rank), size_(size) {}
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
-  /// Of the calls over it, in whatever form, that are large enough to be served, also those that are not: the same on
-  /// all ranks of a program that makes the same calls.
+  /// Of the calls over it, blocking or not, that are large enough to be served, also those that are not: as many on all
+  /// ranks of a program that makes the same calls.
   void count_call() { ++calls_; }
   [[nodiscard]] std::uint8_t calls() const { return calls_; }
   /// Makes what messages need, if that has not been tried. Collective, where the program may wait for other ranks.

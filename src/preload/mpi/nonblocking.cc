@@ -13,6 +13,7 @@ using laconic::preload::GivenType;
 using laconic::preload::Group;
 using laconic::preload::group_for_later;
 using laconic::preload::is_refused;
+using laconic::preload::left_alone;
 using laconic::preload::one_block;
 using laconic::preload::plain_call;
 using laconic::preload::plain_call_kept;
@@ -40,7 +41,7 @@ Function next_persistent(const std::string& name) {
     Call call = call_;                                                                                           \
     if (!worth_a_look(call) || request == nullptr) return mpi(arguments, request);                               \
     Group* const group = group_for_later(call, true);                                                            \
-    if (group == nullptr) return call.refused ? *call.refused : mpi(arguments, request);                         \
+    if (group == nullptr) return call.refused ? *call.refused : left_alone(call, mpi(arguments, request));       \
     const std::tuple given{arguments};                                                                           \
     const auto keep = [&](Call& kept) {                                                                          \
       return plain_call_kept(kept, group->rank(), group->size(), &pmpi_name, given);                             \

@@ -171,18 +171,19 @@ int perform(Runtime& runtime, Line& line, const Call& call, const std::string& l
 
 int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& plain) {
   Line* line = nullptr;
-  bool aliased = false;
+  int aliased = MPI_SUCCESS;
   std::string label;
   const std::string failure = failure_of([&] {
-    aliased = !call.irregular && is_aliased(call, group.rank());
-    if (aliased) return;
+    if (!call.irregular) aliased = alias_error(call, group.rank());
+    if (aliased != MPI_SUCCESS) return;
+    group.count_call();
     with_room([&] { line = group.foreground(); });
     if (line == nullptr) return;
     line->comm().set_turn(group.calls());
     label = runtime.label_of(call, group);
   });
   if (!failure.empty()) return runtime.raise(call.comm, failure);
-  if (aliased) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
+  if (aliased != MPI_SUCCESS) return Runtime::raise(call.comm, aliased);
   if (line != nullptr) return perform(runtime, *line, call, label, plain);
   tally_of_process().pass(group.why_none());
   return plain(call.comm);
@@ -190,7 +191,9 @@ int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& p
 
 int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, const KeepStart& keep,
           MPI_Request* request) {
-  if (!call.irregular && is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
+  if (const int aliased = call.irregular ? MPI_SUCCESS : alias_error(call, group.rank()); aliased != MPI_SUCCESS)
+    return Runtime::raise(call.comm, aliased);
+  group.count_call();
   MPI_Comm plainly_over = MPI_COMM_NULL;
   int code = MPI_SUCCESS;
   const std::string failure = failure_of([&] {
@@ -223,7 +226,8 @@ int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, cons
 
 int make_persistent(Runtime& runtime, const Group& group, Call call, const std::shared_ptr<OwnComm>& own,
                     const KeepCall& keep, MPI_Request* request) {
-  if (!call.irregular && is_aliased(call, group.rank())) return Runtime::raise(call.comm, MPI_ERR_BUFFER);
+  if (const int aliased = call.irregular ? MPI_SUCCESS : alias_error(call, group.rank()); aliased != MPI_SUCCESS)
+    return Runtime::raise(call.comm, aliased);
   int code = MPI_SUCCESS;
   const std::string failure = failure_of([&] {
     Bell mine;

@@ -30,26 +30,31 @@ inline Group* group_for(Call& call) {
   Group* const group = call.refused ? nullptr : runtime.group_of(call.comm, &call.refused);
   if (group == nullptr && !call.refused)
     pass(call, "communicators of one rank, between groups, or with other programs");
-  if (group == nullptr) return nullptr;
-  group->count_call();
-  return runtime.may_serve(call, *group) ? group : nullptr;
+  if (group == nullptr || runtime.may_serve(call, *group)) return group;
+  call.left_alone_over = group;
+  return nullptr;
+}
+
+/// What MPI said of a call that is left to it: counted over its communicator, unless MPI has refused it.
+inline int left_alone(const Call& call, int code) {
+  if (code == MPI_SUCCESS && call.left_alone_over != nullptr) call.left_alone_over->count_call();
+  return code;
 }
 
 /// The same for one that goes on in the background. `begun`: it waits for nobody, so what it needs must be there.
 inline Group* group_for_later(Call& call, bool begun) {
   Group* const group = group_for(call);
   if (group == nullptr) return nullptr;
-  if (!Runtime::get()->has_threads()) {
-    pass(call, "non-blocking calls where MPI lets one thread in only");
+  const auto leave = [&](const char* reason) -> Group* {
+    pass(call, reason);
+    call.left_alone_over = group;
     return nullptr;
-  }
-  if (!begun && !Runtime::get()->has_starts()) {
-    pass(call, "persistent calls where another tool comes before Laconic, and starts them");
-    return nullptr;
-  }
+  };
+  if (!Runtime::get()->has_threads()) return leave("non-blocking calls where MPI lets one thread in only");
+  if (!begun && !Runtime::get()->has_starts())
+    return leave("persistent calls where another tool comes before Laconic, and starts them");
   if (!begun || group->is_accompanied()) return group;
-  pass(call, "non-blocking calls over communicators of MPI_Comm_idup or sessions, or too many");
-  return nullptr;
+  return leave("non-blocking calls over communicators of MPI_Comm_idup or sessions, or too many");
 }
 
 /// function(arguments..., communicator): the plain call over another communicator than the one in the arguments, which
