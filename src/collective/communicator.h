@@ -16,9 +16,8 @@ class Routing;
 
 /// Why ranks of different turns (Communicator::set_turn()) cannot go on.
 inline constexpr const char* other_turns =
-    "ranks are at different calls: one was left to the plain library by some of them alone, as where one passes bytes "
-    "and"
-    " another one numbers";
+    "ranks are at different calls: some of them alone left one to the plain library, as where one passes bytes and "
+    "another one numbers";
 
 /// One thread at a time. Every collective must be called by all ranks of the group in the same order.
 class Communicator {
