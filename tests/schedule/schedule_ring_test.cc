@@ -14,11 +14,7 @@ std::vector<Program> all_ranks(int n, Program (*make)(int, int)) {
   return programs;
 }
 
-symbolic::Contributions everyone(int n) {
-  symbolic::Contributions c;
-  for (int r = 0; r < n; ++r) c[r] = 1;
-  return c;
-}
+symbolic::Contributions everyone(int n) { return symbolic::each_of(0, n); }
 
 TEST(Ring, ReduceScatterLeavesEachRankTheSumOfItsBlock) {
   for (int n = 1; n <= symbolic::most_ranks; ++n) {
@@ -41,7 +37,7 @@ TEST(Ring, AllgatherGivesEveryBlockToEveryRank) {
     ASSERT_EQ(out.problem, "") << n << " ranks";
     for (int r = 0; r < n; ++r) {
       for (int b = 0; b < n; ++b) {
-        const symbolic::Contributions only_owner{{b, 1}};
+        const symbolic::Contributions only_owner = symbolic::each_of(b, b + 1);
         EXPECT_EQ(out.holds[static_cast<std::size_t>(r)][static_cast<std::size_t>(b)], only_owner);
       }
     }

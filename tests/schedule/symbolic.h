@@ -3,6 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -16,9 +19,23 @@ namespace laconic::schedule::symbolic {
 /// Schedules are proven for up to so many.
 constexpr int most_ranks = test::sanitized ? 20 : 64;
 
-/// [rank][block]: how often each rank's contribution is in it; empty map: nothing held.
-using Contributions = std::map<int, int>;
-using State = std::vector<std::vector<Contributions>>;
+/// How often each rank's contribution is in a block; nothing of any: nothing held.
+class Contributions {
+ public:
+  Contributions() = default;
+  /// Of ranks in [first, end), once.
+  Contributions(int first, int end) { std::fill(times_.begin() + first, times_.begin() + end, std::uint16_t{1}); }
+  [[nodiscard]] bool empty() const { return *this == Contributions{}; }
+  void add(const Contributions& other) {
+    for (std::size_t r = 0; r < times_.size(); ++r) times_[r] = static_cast<std::uint16_t>(times_[r] + other.times_[r]);
+  }
+  bool operator==(const Contributions&) const = default;
+
+ private:
+  std::array<std::uint16_t, 64> times_{};
+};
+static_assert(most_ranks <= 64);
+using State = std::vector<std::vector<Contributions>>;  ///< [rank][block]
 
 struct Outcome {
   State holds;          ///< what ranks hold in the end
@@ -34,6 +51,14 @@ struct Parcel {
   int block = 0;
   bool plain = false;
   Contributions content;
+};
+
+/// The messages from one rank to another, in order.
+struct Wire {
+  std::vector<Parcel> parcels;
+  std::size_t taken = 0;
+  [[nodiscard]] bool empty() const { return taken == parcels.size(); }
+  [[nodiscard]] const Parcel& front() const { return parcels[taken]; }
 };
 
 inline std::string at(int step, int rank) {
@@ -63,38 +88,38 @@ inline Contributions sent(const Program& p, const Transfer& t, const Outcome& ou
   const auto block = static_cast<std::size_t>(t.block);
   if (!t.plain) return out.came_plain[rank][block] ? Contributions{} : out.holds[rank][block];
   if (p.result[block] && out.awaited[rank][block] == 0) return out.holds[rank][block];
-  return p.operand[block] ? Contributions{{p.rank, 1}} : Contributions{};
+  return p.operand[block] ? Contributions(p.rank, p.rank + 1) : Contributions{};
 }
 
 /// Every receive of the step must find its message: same pair, same block, same form, same place in the order of that
 /// pair.
 inline std::string run_step(const std::vector<Program>& programs, std::size_t s, Outcome& out) {
-  std::map<std::pair<int, int>, std::vector<Parcel>> wires;  // (from, to) -> messages in order
+  std::map<std::pair<int, int>, Wire> wires;  // (from, to) -> messages in order
   for (const Program& p : programs) {
     if (s >= p.steps.size()) continue;
     for (const Transfer& t : p.steps[s].sends) {
       const Contributions content = sent(p, t, out);
       if (content.empty())
         return at(static_cast<int>(s), p.rank) + "sends block " + std::to_string(t.block) + ", has none";
-      wires[{p.rank, t.peer}].push_back({t.block, t.plain, content});
+      wires[{p.rank, t.peer}].parcels.push_back({t.block, t.plain, content});
     }
   }
   for (const Program& p : programs) {
     if (s >= p.steps.size()) continue;
     for (const Transfer& t : p.steps[s].recvs) {
-      auto& wire = wires[{t.peer, p.rank}];
+      Wire& wire = wires[{t.peer, p.rank}];
       if (wire.empty() || wire.front().block != t.block || wire.front().plain != t.plain) {
         return at(static_cast<int>(s), p.rank) + "awaits block " + std::to_string(t.block) + " which does not come";
       }
       const auto rank = static_cast<std::size_t>(p.rank);
       const auto block = static_cast<std::size_t>(t.block);
       auto& held = out.holds[rank][block];
-      if (t.how == Combine::copy) held.clear();
-      for (const auto& [who, times] : wire.front().content) held[who] += times;
+      if (t.how == Combine::copy) held = {};
+      held.add(wire.front().content);
       out.arrived[rank][block] = wire.front().content;
       out.came_plain[rank][block] = t.plain && t.how == Combine::copy;
       --out.awaited[rank][block];
-      wire.erase(wire.begin());
+      ++wire.taken;
     }
   }
   for (const auto& [pair, wire] : wires) {
@@ -120,7 +145,7 @@ inline Outcome run(const std::vector<Program>& programs) {
     for (const Step& step : p.steps)
       for (const Transfer& t : step.recvs) ++out.awaited.back()[static_cast<std::size_t>(t.block)];
     for (std::size_t b = 0; b < p.operand.size(); ++b) {
-      if (p.operand[b]) out.holds.back()[b][r] = 1;
+      if (p.operand[b]) out.holds.back()[b] = Contributions(r, r + 1);
     }
     steps = std::max(steps, p.steps.size());
   }
@@ -129,11 +154,7 @@ inline Outcome run(const std::vector<Program>& programs) {
 }
 
 /// The contribution of each rank in [first, end), once.
-inline Contributions each_of(int first, int end) {
-  Contributions c;
-  for (int r = first; r < end; ++r) c[r] = 1;
-  return c;
-}
+inline Contributions each_of(int first, int end) { return {first, end}; }
 
 /// The programs of all ranks: make(rank).
 template <typename Make>
@@ -154,9 +175,11 @@ std::string check(const std::vector<Program>& programs, Want want) {
     for (int b = 0; b < p.blocks; ++b) {
       const auto block = static_cast<std::size_t>(b);
       const Contributions wanted = want(p.rank, b);
-      const std::string where = "rank " + std::to_string(p.rank) + ", block " + std::to_string(b) + ": ";
-      if (p.result[block] == wanted.empty()) return where + (p.result[block] ? "kept" : "not kept");
-      if (p.result[block] && state[static_cast<std::size_t>(p.rank)][block] != wanted) return where + "wrong sum";
+      const auto because = [&](const char* problem) {
+        return "rank " + std::to_string(p.rank) + ", block " + std::to_string(b) + ": " + problem;
+      };
+      if (p.result[block] == wanted.empty()) return because(p.result[block] ? "kept" : "not kept");
+      if (p.result[block] && state[static_cast<std::size_t>(p.rank)][block] != wanted) return because("wrong sum");
     }
   }
   return "";
