@@ -172,6 +172,7 @@ int main(int argc, char** argv) {
     a_share_of_nothing();
     elements_of_nothing();
     halves_of_an_array();
+    a_share_of_nothing(); /* whatever became of those, ranks have made as many */
     counts_of_another_group();
   }
   MPI_Reduce(&wrong, &all, 1, MPI_INT, MPI_SUM, 0, results);

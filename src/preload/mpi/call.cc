@@ -371,9 +371,13 @@ bool is_refused(const Call& call, int rank, int size) {
                      [size](const Side* side) { return !elements_of(*side, size) || !info_of(side->type).usable; });
 }
 
+bool is_doubtful(const Call& call, int rank, int size) {
+  return is_refused(call, rank, size) || alias_error(call, rank) != MPI_SUCCESS;
+}
+
 Word word_of(const Call& call, int rank, int size) {
   Word word;
-  if (is_refused(call, rank, size) || alias_error(call, rank) != MPI_SUCCESS) return Word{.refused = 1};
+  if (is_doubtful(call, rank, size)) return {.refused = 1, .doubtful = 1};
   for (const Side* side : sides_of(call, rank)) {
     const auto elements = elements_of(*side, size);
     const auto& base = info_of(side->type).base;

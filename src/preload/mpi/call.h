@@ -104,12 +104,16 @@ int alias_error(const Call& call, int rank);
 /// Whether MPI refuses the call at once for what this rank gives: counts, types or the root are none.
 bool is_refused(const Call& call, int rank, int size);
 
+/// Whether MPI refuses it, or may, for its buffers too: of an irregular call those alone do not say.
+bool is_doubtful(const Call& call, int rank, int size);
+
 /// What one rank has to say of an irregular call, and what all of them make of it: all ranks' words, in rank order.
 struct Word {
   std::uint64_t bytes = 0;  ///< of its part, or for an alltoall of its larger array
   std::uint8_t dtype = 0;   ///< 0: it has no elements
   std::uint8_t refused = 0;
-  std::uint8_t turn = 0;  ///< Communicator::turn()
+  std::uint8_t doubtful = 0;  ///< MPI may refuse it here at once: the others may not make it at all
+  std::uint8_t turn = 0;      ///< Communicator::turn()
 };
 Word word_of(const Call& call, int rank, int size);
 std::optional<Shape> shape_of(const Word* words, int size);

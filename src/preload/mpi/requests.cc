@@ -135,7 +135,7 @@ void run_in_background(Runtime& runtime, const Pending& pending, Line* line, con
 void say_no(BackgroundLine& line, Collective collective) {
   line.submit([collective](Line* on, const std::string&) {
     try {
-      if (on != nullptr && !on->passes_over(collective)) on->agree(collective, Word{.refused = 1});
+      if (on != nullptr && !on->passes_over(collective)) on->agree(collective, {.refused = 1, .doubtful = 1});
     } catch (const std::exception& e) {
       log(LogLevel::error, e.what());
     }
@@ -172,11 +172,12 @@ int perform(Runtime& runtime, Line& line, const Call& call, const std::string& l
 int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& plain) {
   Line* line = nullptr;
   int aliased = MPI_SUCCESS;
+  const bool doubtful = call.irregular && is_doubtful(call, group.rank(), group.size());
   std::string label;
   const std::string failure = failure_of([&] {
     if (!call.irregular) aliased = alias_error(call, group.rank());
     if (aliased != MPI_SUCCESS) return;
-    group.count_call();
+    if (!doubtful) group.count_call();
     with_room([&] { line = group.foreground(); });
     if (line == nullptr) return;
     line->comm().set_turn(group.calls());
@@ -184,21 +185,23 @@ int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& p
   });
   if (!failure.empty()) return runtime.raise(call.comm, failure);
   if (aliased != MPI_SUCCESS) return Runtime::raise(call.comm, aliased);
-  if (line != nullptr) return perform(runtime, *line, call, label, plain);
-  tally_of_process().pass(group.why_none());
-  return plain(call.comm);
+  if (line == nullptr) tally_of_process().pass(group.why_none());
+  const int code = line != nullptr ? perform(runtime, *line, call, label, plain) : plain(call.comm);
+  if (doubtful && code == MPI_SUCCESS) group.count_call();
+  return code;
 }
 
 int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, const KeepStart& keep,
           MPI_Request* request) {
   if (const int aliased = call.irregular ? MPI_SUCCESS : alias_error(call, group.rank()); aliased != MPI_SUCCESS)
     return Runtime::raise(call.comm, aliased);
-  group.count_call();
+  const bool refused = call.irregular && is_refused(call, group.rank(), group.size());
+  if (!refused) group.count_call();
   MPI_Comm plainly_over = MPI_COMM_NULL;
   int code = MPI_SUCCESS;
   const std::string failure = failure_of([&] {
     BackgroundLine& line = group.background();
-    if (call.irregular && is_refused(call, group.rank(), group.size())) {
+    if (refused) {
       say_no(line, call.collective);
       plainly_over = call.comm;
       return;
