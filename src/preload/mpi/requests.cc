@@ -72,6 +72,11 @@ int perform_later(Runtime& runtime, Line& line, const Pending& pending) noexcept
   return perform(runtime, line, pending.call, pending.label, pending.plain);
 }
 
+/// As alias_error(); of irregular calls it is not certain what MPI says.
+int certain_alias(const Call& call, const Group& group) {
+  return call.irregular ? MPI_SUCCESS : alias_error(call, group.rank());
+}
+
 int to_the_end(const PlainStart& start, MPI_Comm comm) {
   MPI_Request request = MPI_REQUEST_NULL;
   const int code = start(comm, &request);
@@ -172,11 +177,12 @@ int perform(Runtime& runtime, Line& line, const Call& call, const std::string& l
 int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& plain) {
   Line* line = nullptr;
   int aliased = MPI_SUCCESS;
-  const bool doubtful = call.irregular && is_doubtful(call, group.rank(), group.size());
+  bool doubtful = false;
   std::string label;
   const std::string failure = failure_of([&] {
-    if (!call.irregular) aliased = alias_error(call, group.rank());
+    aliased = certain_alias(call, group);
     if (aliased != MPI_SUCCESS) return;
+    doubtful = call.irregular && is_doubtful(call, group.rank(), group.size());
     if (!doubtful) group.count_call();
     with_room([&] { line = group.foreground(); });
     if (line == nullptr) return;
@@ -193,8 +199,7 @@ int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& p
 
 int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, const KeepStart& keep,
           MPI_Request* request) {
-  if (const int aliased = call.irregular ? MPI_SUCCESS : alias_error(call, group.rank()); aliased != MPI_SUCCESS)
-    return Runtime::raise(call.comm, aliased);
+  if (const int aliased = certain_alias(call, group); aliased != MPI_SUCCESS) return Runtime::raise(call.comm, aliased);
   const bool refused = call.irregular && is_refused(call, group.rank(), group.size());
   if (!refused) group.count_call();
   MPI_Comm plainly_over = MPI_COMM_NULL;
@@ -229,8 +234,7 @@ int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, cons
 
 int make_persistent(Runtime& runtime, const Group& group, Call call, const std::shared_ptr<OwnComm>& own,
                     const KeepCall& keep, MPI_Request* request) {
-  if (const int aliased = call.irregular ? MPI_SUCCESS : alias_error(call, group.rank()); aliased != MPI_SUCCESS)
-    return Runtime::raise(call.comm, aliased);
+  if (const int aliased = certain_alias(call, group); aliased != MPI_SUCCESS) return Runtime::raise(call.comm, aliased);
   int code = MPI_SUCCESS;
   const std::string failure = failure_of([&] {
     Bell mine;

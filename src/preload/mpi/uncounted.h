@@ -5,7 +5,6 @@
 
 #include <mpi.h>
 
-#include <cstddef>
 #include <memory>
 
 #include "transport/timeout.h"
