@@ -161,6 +161,80 @@ static void misplaced(void) {
   MPI_Comm_free(&comm);
 }
 
+/* A call of this rank alone, which MPI refuses at once, has the error that MPI says, and waits for nobody. */
+#define REFUSED(name, ...) \
+  expect(class_of(P##name(__VA_ARGS__)) == class_of(name(__VA_ARGS__)), "refused: " #name "(" #__VA_ARGS__ ")")
+
+static void refused_alone(MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Datatype none = MPI_DATATYPE_NULL, raw;
+  int* const negative = calloc((size_t)size, sizeof *negative);
+  if (negative == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
+  for (int r = 0; r < size; ++r) negative[r] = r == size - 1 ? -1 : 1;
+  MPI_Type_contiguous(2, MPI_FLOAT, &raw);
+  REFUSED(MPI_Gatherv, x, 7, MPI_FLOAT, y, negative, places, MPI_FLOAT, rank, comm);
+  REFUSED(MPI_Gatherv, x, 7, MPI_FLOAT, y, counts, places, none, rank, comm);
+  REFUSED(MPI_Gatherv, x, 7, raw, y, counts, places, MPI_FLOAT, rank, comm);
+  REFUSED(MPI_Gatherv, x, 7, MPI_FLOAT, y, counts, places, MPI_FLOAT, size, comm);
+  REFUSED(MPI_Gatherv, x, 7, MPI_FLOAT, MPI_IN_PLACE, counts, places, MPI_FLOAT, rank, comm);
+  REFUSED(MPI_Igatherv, x, 7, MPI_FLOAT, y, negative, places, MPI_FLOAT, rank, comm, &request);
+  REFUSED(MPI_Scatterv, x, counts, places, MPI_FLOAT, y, -7, MPI_FLOAT, rank, comm);
+  REFUSED(MPI_Scatterv, x, counts, places, raw, y, 7, MPI_FLOAT, rank, comm);
+  REFUSED(MPI_Scatterv, MPI_IN_PLACE, counts, places, MPI_FLOAT, y, 7, MPI_FLOAT, rank, comm);
+  REFUSED(MPI_Alltoallv, x, counts, places, MPI_FLOAT, y, negative, places, MPI_FLOAT, comm);
+  REFUSED(MPI_Alltoallv, x, counts, places, MPI_FLOAT, y, counts, places, raw, comm);
+  REFUSED(MPI_Alltoallv, x, counts, places, MPI_FLOAT, MPI_IN_PLACE, counts, places, MPI_FLOAT, comm);
+  REFUSED(MPI_Ialltoallv, x, counts, places, MPI_FLOAT, MPI_IN_PLACE, counts, places, MPI_FLOAT, comm, &request);
+  REFUSED(MPI_Reduce, x, x, 7, MPI_FLOAT, MPI_SUM, rank, comm);
+  REFUSED(MPI_Allreduce, x, x, 2, MPI_FLOAT, MPI_SUM, comm);
+  REFUSED(MPI_Iallreduce, x, x, 2, MPI_FLOAT, MPI_SUM, comm, &request);
+#ifdef OPEN_MPI
+  REFUSED(MPI_Gatherv, x, 7, MPI_FLOAT, y, NULL, places, MPI_FLOAT, rank, comm);
+  REFUSED(MPI_Gatherv, x, 7, MPI_FLOAT, y, counts, NULL, MPI_FLOAT, rank, comm);
+  REFUSED(MPI_Gatherv, MPI_IN_PLACE, 7, MPI_FLOAT, NULL, NULL, NULL, none, (rank + 1) % size, comm);
+  REFUSED(MPI_Alltoallv, x, counts, places, MPI_FLOAT, y, counts, NULL, MPI_FLOAT, comm);
+#else
+  int* const too = calloc((size_t)size, sizeof *too);
+  if (too == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
+  REFUSED(MPI_Gatherv, x + 7 * rank, 7, MPI_FLOAT, x, counts, places, MPI_FLOAT, rank, comm);
+  REFUSED(MPI_Gatherv, NULL, 7, MPI_FLOAT, y, counts, places, MPI_FLOAT, rank, comm);
+  REFUSED(MPI_Gatherv, x, 7, MPI_FLOAT, NULL, counts, places, MPI_FLOAT, rank, comm);
+  REFUSED(MPI_Igatherv, x + 7 * rank, 7, MPI_FLOAT, x, counts, places, MPI_FLOAT, rank, comm, &request);
+  REFUSED(MPI_Scatterv, x, counts, places, MPI_FLOAT, x + 7 * rank, 7, MPI_FLOAT, rank, comm);
+  REFUSED(MPI_Alltoallv, x, counts, places, MPI_FLOAT, x, counts, places, MPI_FLOAT, comm);
+  REFUSED(MPI_Alltoallv, NULL, too, places, MPI_FLOAT, NULL, too, places, MPI_FLOAT, comm);
+  REFUSED(MPI_Ialltoallv, x, counts, places, MPI_FLOAT, x, counts, places, MPI_FLOAT, comm, &request);
+  REFUSED(MPI_Alltoall, x, 7, MPI_FLOAT, x, 7, MPI_FLOAT, comm);
+  REFUSED(MPI_Allgather, x + 7 * rank, 7, MPI_FLOAT, x, 7, MPI_FLOAT, comm);
+  counts[0] = 0;
+  REFUSED(MPI_Reduce_scatter, x, x, counts, MPI_FLOAT, MPI_SUM, comm);
+  free(too);
+#endif
+  MPI_Type_free(&raw);
+  free(negative);
+}
+
+static void refused(void) {
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  for (int round = 0; round < 2; ++round) {
+    for (int r = 0; r < size; ++r) counts[r] = 7, places[r] = 7 * r;
+    if (rank == round) refused_alone(comm);
+    for (int r = 0; r < size; ++r) counts[r] = 7, places[r] = 7 * r;
+    for (int i = 0; i < 7 * size; ++i) x[i] = (float)rank, y[i] = -9;
+    MPI_Alltoallv(x, counts, places, MPI_FLOAT, y, counts, places, MPI_FLOAT, comm);
+    int good = 1;
+    for (int i = 0; i < 7 * size; ++i)
+      good = good && y[i] >= (float)(i / 7) - tolerance && y[i] <= (float)(i / 7) + tolerance;
+    expect(good, "alltoallv after calls of one rank that were refused");
+    go_on(comm);
+  }
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_free(&comm);
+}
+
 /* Collectives cannot be cancelled. */
 static void cancelled(void) {
   MPI_Comm comm;
@@ -222,6 +296,7 @@ int main(int argc, char** argv) {
 #endif
   uncommitted();
   misplaced();
+  refused();
   cancelled();
   attributes();
   free(counts);

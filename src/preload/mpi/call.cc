@@ -14,6 +14,7 @@
 #include "preload/mpi/array.h"
 #include "preload/mpi/datatypes.h"
 #include "preload/mpi/writable.h"
+#include "transport/mpi/mpi.h"
 
 namespace laconic::preload {
 namespace {
@@ -40,8 +41,9 @@ const Side& common_side(const Call& call, int rank) {
   }
 }
 
-/// Elements of all blocks; nothing if a count is negative.
+/// Elements of all blocks; nothing if a count is negative, or places are missing.
 std::optional<MPI_Count> elements_of(const Side& side, int size) {
+  if (side.displacements.missing()) return std::nullopt;
   if (!side.counts.differ()) {
     if (side.counts[0] < 0) return std::nullopt;
     return side.counts[0] * (side.all ? size : 1);
@@ -57,6 +59,32 @@ std::optional<MPI_Count> elements_of(const Side& side, int size) {
 /// Whether there is memory for what the side says it has. Derived types may hold absolute addresses.
 bool has_memory(const Side& side, MPI_Count elements) {
   return elements == 0 || !info_of(side.type).dense || (side.buffer != nullptr && !in_place(side));
+}
+
+/// Whether MPI refuses it for where it is: in place where that means nothing, or where there is no memory. (Blocks that
+/// are not at the address itself may be anywhere, as may elements of derived types.)
+bool is_misplaced(const Side& side, int size) {
+  const auto has_block_there = [&] {
+    for (int r = 0; r < (side.all ? size : 1); ++r)
+      if (side.counts[r] > 0 && (!side.displacements.differ() || side.displacements[r] == 0)) return true;
+    return false;
+  };
+#ifdef OPEN_MPI
+  if (in_place(side)) return true;
+#else
+  if (in_place(side)) return elements_of(side, size) != MPI_Count{0};
+#endif
+  return side.buffer == nullptr && info_of(side.type).dense && has_block_there();
+}
+
+/// Whether MPI lets the side have its type: one that has been committed. Open MPI does not look at those of some sides.
+bool is_type(const Call& call, const Side& side) {
+#ifdef OPEN_MPI
+  if (&side == &call.recv && call.collective != Collective::alltoall) return side.type != MPI_DATATYPE_NULL;
+#else
+  static_cast<void>(call);
+#endif
+  return info_of(side.type).usable;
 }
 
 /// Elements that are understood, from memory that is there; or none at all.
@@ -279,6 +307,18 @@ class Maker {
   int rank_, size_;
 };
 
+#ifndef OPEN_MPI
+/// Whether MPICH looks for aliases: users can turn that off.
+bool looks_for_aliases() {
+  static const bool looks = [] {
+    const OwnComm own(MPI_COMM_SELF);
+    int x = 0;
+    return PMPI_Allreduce(&x, &x, 1, MPI_INT, MPI_MIN, own.get()) != MPI_SUCCESS;
+  }();
+  return looks;
+}
+#endif
+
 /// Sum, minimum or maximum of something that has one.
 std::optional<Op> op_for(const Call& call, const TypeInfo& type) {
   const std::optional<Op> op = op_of(call.op);
@@ -301,24 +341,32 @@ std::vector<const Side*> sides_of(const Call& call, int rank) {
   return sides;
 }
 
-int alias_error(const Call& call, int rank) {
+int alias_error(const Call& call, int rank, int size) {
   // Different types at one address may well lie apart.
   if (sides_of(call, rank).size() != 2 || call.send.type != call.recv.type) return MPI_SUCCESS;
 #ifdef OPEN_MPI
+  static_cast<void>(size);
   const bool allreduces = call.collective == Collective::allreduce;
   if (!allreduces && call.collective != Collective::reduce) return MPI_SUCCESS;
-  const bool once = call.send.counts[0] == 0 || call.send.buffer != call.recv.buffer;
-  return once ? MPI_SUCCESS : allreduces ? MPI_ERR_BUFFER : MPI_ERR_ARG;
+  const bool twice = call.send.counts[0] > (allreduces ? 1 : 0) && call.send.buffer == call.recv.buffer;
+  return !twice ? MPI_SUCCESS : allreduces ? MPI_ERR_BUFFER : MPI_ERR_ARG;
 #else
-  const auto own_place = [rank](const Side& side, bool of_one) {
+  // Where elements have gaps, MPICH is wrong about the place of a rank's own.
+  const auto own_place = [rank](const Side& side) {
     const MPI_Count block = side.displacements.differ() ? side.displacements[rank] : rank * side.counts[rank];
-    return static_cast<const char*>(side.buffer) + (of_one && side.all ? block * info_of(side.type).extent : 0);
+    return static_cast<const char*>(side.buffer) +
+           (side.all ? block * static_cast<MPI_Count>(bytes_in(side.type)) : MPI_Count{0});
   };
   const bool parts = call.collective == Collective::allgather || call.collective == Collective::gather ||
                      call.collective == Collective::scatter;
-  const bool once = call.send.counts[rank] == 0 || call.recv.counts[rank] == 0 ||
-                    own_place(call.send, parts) != own_place(call.recv, parts);
-  return once ? MPI_SUCCESS : MPI_ERR_BUFFER;
+  bool twice = parts ? own_place(call.send) == own_place(call.recv) : call.send.buffer == call.recv.buffer;
+  if (call.collective == Collective::alltoall && call.irregular)  // whatever the counts are
+    twice = twice && call.send.counts.array() == call.recv.counts.array();
+  else if (call.collective == Collective::reduce_scatter)
+    twice = twice && elements_of(call.send, size) != MPI_Count{0};
+  else
+    twice = twice && call.send.counts[rank] != 0 && call.recv.counts[rank] != 0;
+  return twice && looks_for_aliases() ? MPI_ERR_BUFFER : MPI_SUCCESS;
 #endif
 }
 
@@ -367,19 +415,17 @@ std::optional<Shape> shape_of(const Call& call, int rank, int size) {
 bool is_refused(const Call& call, int rank, int size) {
   if (is_rooted(call.collective) && (call.root < 0 || call.root >= size)) return true;
   const std::vector<const Side*> sides = sides_of(call, rank);
-  return std::any_of(sides.begin(), sides.end(),
-                     [size](const Side* side) { return !elements_of(*side, size) || !info_of(side->type).usable; });
-}
-
-bool is_doubtful(const Call& call, int rank, int size) {
-  return is_refused(call, rank, size) || alias_error(call, rank) != MPI_SUCCESS;
+  return std::any_of(sides.begin(), sides.end(), [&](const Side* side) {
+    return !elements_of(*side, size) || !is_type(call, *side) ||
+           is_misplaced(side == &call.recv ? written_side(call, rank) : *side, size);
+  });
 }
 
 Word word_of(const Call& call, int rank, int size) {
   Word word;
-  if (is_doubtful(call, rank, size)) return {.refused = 1, .doubtful = 1};
   for (const Side* side : sides_of(call, rank)) {
     const auto elements = elements_of(*side, size);
+    if (!elements) return Word{.refused = 1};
     const auto& base = info_of(side->type).base;
     if (*elements == 0 || info_of(side->type).empty) continue;
     if (!base) return Word{.refused = 1};

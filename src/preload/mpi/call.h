@@ -17,16 +17,17 @@ namespace laconic::preload {
 
 class Group;
 
-/// A count for all ranks or one for each, as int or as MPI_Count. Owns nothing. Displacements are the same.
+/// A count for all ranks or one for each, as int or as MPI_Count. Owns nothing. Displacements are the same. An array
+/// that is null is one negative count.
 class Counts {
   static_assert(sizeof(long) == sizeof(std::int64_t), "MPI_Count and MPI_Aint are one of these");
 
  public:
   Counts() = default;
-  Counts(MPI_Count one) : one_(one) {}                         // NOLINT(google-explicit-constructor)
-  Counts(const int* each) : each_(each) {}                     // NOLINT(google-explicit-constructor)
-  Counts(const long* each) : each_(each), wide_(true) {}       // NOLINT(google-explicit-constructor)
-  Counts(const long long* each) : each_(each), wide_(true) {}  // NOLINT(google-explicit-constructor)
+  Counts(MPI_Count one) : one_(one) {}                   // NOLINT(google-explicit-constructor)
+  Counts(const int* each) : Counts(each, false) {}       // NOLINT(google-explicit-constructor)
+  Counts(const long* each) : Counts(each, true) {}       // NOLINT(google-explicit-constructor)
+  Counts(const long long* each) : Counts(each, true) {}  // NOLINT(google-explicit-constructor)
   /// What it was made of; null for one count.
   [[nodiscard]] const void* array() const { return each_; }
   /// Of that array.
@@ -45,7 +46,11 @@ class Counts {
     return wide_ ? static_cast<const std::int64_t*>(each_)[rank] : static_cast<const int*>(each_)[rank];
   }
 
+  [[nodiscard]] bool missing() const { return each_ == nullptr && one_ < 0; }
+
  private:
+  Counts(const void* each, bool wide) : each_(each), wide_(wide), one_(each == nullptr ? -1 : 0) {}
+
   const void* each_ = nullptr;
   bool wide_ = false;
   MPI_Count one_ = 0;
@@ -98,22 +103,19 @@ std::uint64_t bytes_at_a_glance(const Call& call, int rank, int size);
 std::uint64_t bytes_at_a_glance(Call& call);
 
 /// The class of MPI's error where one buffer is used twice, by one type, and MPI wants MPI_IN_PLACE; MPI_SUCCESS: it is
-/// not, or MPI lets it pass, as Open MPI does in all but an allreduce and at the root of a reduce.
-int alias_error(const Call& call, int rank);
+/// not, or MPI lets it pass, as Open MPI does in all but an allreduce and at the root of a reduce. MPICH's own rule
+/// (4 and 5), since who is refused waits for nobody.
+int alias_error(const Call& call, int rank, int size);
 
 /// Whether MPI refuses the call at once for what this rank gives: counts, types or the root are none.
 bool is_refused(const Call& call, int rank, int size);
-
-/// Whether MPI refuses it, or may, for its buffers too: of an irregular call those alone do not say.
-bool is_doubtful(const Call& call, int rank, int size);
 
 /// What one rank has to say of an irregular call, and what all of them make of it: all ranks' words, in rank order.
 struct Word {
   std::uint64_t bytes = 0;  ///< of its part, or for an alltoall of its larger array
   std::uint8_t dtype = 0;   ///< 0: it has no elements
   std::uint8_t refused = 0;
-  std::uint8_t doubtful = 0;  ///< MPI may refuse it here at once: the others may not make it at all
-  std::uint8_t turn = 0;      ///< Communicator::turn()
+  std::uint8_t turn = 0;  ///< Communicator::turn()
 };
 Word word_of(const Call& call, int rank, int size);
 std::optional<Shape> shape_of(const Word* words, int size);

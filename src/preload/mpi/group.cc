@@ -109,8 +109,7 @@ std::optional<Shape> Line::agree(Collective collective, const Word& mine) {
   Word word = mine;
   word.turn = comm_.turn();
   const auto words = exchange(word);
-  const auto sure = std::find_if(words.begin(), words.end(), [](const Word& w) { return w.doubtful == 0; });
-  if (std::any_of(sure, words.end(), [&](const Word& w) { return w.doubtful == 0 && w.turn != sure->turn; })) {
+  if (std::any_of(words.begin(), words.end(), [&](const Word& w) { return w.turn != word.turn; })) {
     comm_.mark_unusable();
     throw Error(Code::mismatch, std::string(laconic::name_of(collective)) + ": " + other_turns);
   }

@@ -72,10 +72,9 @@ int perform_later(Runtime& runtime, Line& line, const Pending& pending) noexcept
   return perform(runtime, line, pending.call, pending.label, pending.plain);
 }
 
-/// As alias_error(); of irregular calls it is not certain what MPI says.
-int certain_alias(const Call& call, const Group& group) {
-  return call.irregular ? MPI_SUCCESS : alias_error(call, group.rank());
-}
+int alias_error(const Call& call, const Group& group) { return alias_error(call, group.rank(), group.size()); }
+
+bool is_refused(const Call& call, const Group& group) { return is_refused(call, group.rank(), group.size()); }
 
 int to_the_end(const PlainStart& start, MPI_Comm comm) {
   MPI_Request request = MPI_REQUEST_NULL;
@@ -136,17 +135,6 @@ void run_in_background(Runtime& runtime, const Pending& pending, Line* line, con
   ring(mine.tag, code);
 }
 
-/// For the other ranks, which may well ask, although MPI has refused this rank's call.
-void say_no(BackgroundLine& line, Collective collective) {
-  line.submit([collective](Line* on, const std::string&) {
-    try {
-      if (on != nullptr && !on->passes_over(collective)) on->agree(collective, {.refused = 1, .doubtful = 1});
-    } catch (const std::exception& e) {
-      log(LogLevel::error, e.what());
-    }
-  });
-}
-
 struct Persistent {
   /// The call is over `own`: the program may free its communicator before the request.
   Persistent(Pending p, Bell b, const std::shared_ptr<OwnComm>& own)
@@ -177,13 +165,13 @@ int perform(Runtime& runtime, Line& line, const Call& call, const std::string& l
 int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& plain) {
   Line* line = nullptr;
   int aliased = MPI_SUCCESS;
-  bool doubtful = false;
+  bool refused = false;
   std::string label;
   const std::string failure = failure_of([&] {
-    aliased = certain_alias(call, group);
-    if (aliased != MPI_SUCCESS) return;
-    doubtful = call.irregular && is_doubtful(call, group.rank(), group.size());
-    if (!doubtful) group.count_call();
+    aliased = alias_error(call, group);
+    refused = is_refused(call, group);
+    if (refused || aliased != MPI_SUCCESS) return;
+    group.count_call();
     with_room([&] { line = group.foreground(); });
     if (line == nullptr) return;
     line->comm().set_turn(group.calls());
@@ -191,26 +179,20 @@ int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& p
   });
   if (!failure.empty()) return runtime.raise(call.comm, failure);
   if (aliased != MPI_SUCCESS) return Runtime::raise(call.comm, aliased);
-  if (line == nullptr) tally_of_process().pass(group.why_none());
-  const int code = line != nullptr ? perform(runtime, *line, call, label, plain) : plain(call.comm);
-  if (doubtful && code == MPI_SUCCESS) group.count_call();
-  return code;
+  if (line != nullptr) return perform(runtime, *line, call, label, plain);
+  if (!refused) tally_of_process().pass(group.why_none());
+  return plain(call.comm);
 }
 
 int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, const KeepStart& keep,
           MPI_Request* request) {
-  if (const int aliased = certain_alias(call, group); aliased != MPI_SUCCESS) return Runtime::raise(call.comm, aliased);
-  const bool refused = call.irregular && is_refused(call, group.rank(), group.size());
-  if (!refused) group.count_call();
+  if (const int aliased = alias_error(call, group); aliased != MPI_SUCCESS) return Runtime::raise(call.comm, aliased);
+  if (is_refused(call, group)) return now(call.comm, request);
+  group.count_call();
   MPI_Comm plainly_over = MPI_COMM_NULL;
   int code = MPI_SUCCESS;
   const std::string failure = failure_of([&] {
     BackgroundLine& line = group.background();
-    if (refused) {
-      say_no(line, call.collective);
-      plainly_over = call.comm;
-      return;
-    }
     Line* const idle = line.if_idle();
     const std::string label = runtime.label_of(call, group);
     if (idle != nullptr && is_known_plain(runtime, *idle, call, label)) {
@@ -234,7 +216,7 @@ int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, cons
 
 int make_persistent(Runtime& runtime, const Group& group, Call call, const std::shared_ptr<OwnComm>& own,
                     const KeepCall& keep, MPI_Request* request) {
-  if (const int aliased = certain_alias(call, group); aliased != MPI_SUCCESS) return Runtime::raise(call.comm, aliased);
+  if (const int aliased = alias_error(call, group); aliased != MPI_SUCCESS) return Runtime::raise(call.comm, aliased);
   int code = MPI_SUCCESS;
   const std::string failure = failure_of([&] {
     Bell mine;
