@@ -8,6 +8,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION < 5
+#include <mpi-ext.h>
+#define GATHERV_INIT MPIX_Gatherv_init
+#define PGATHERV_INIT PMPIX_Gatherv_init
+#define ALLREDUCE_INIT MPIX_Allreduce_init
+#define PALLREDUCE_INIT PMPIX_Allreduce_init
+#else
+#define GATHERV_INIT MPI_Gatherv_init
+#define PGATHERV_INIT PMPI_Gatherv_init
+#define ALLREDUCE_INIT MPI_Allreduce_init
+#define PALLREDUCE_INIT PMPI_Allreduce_init
+#endif
+
 enum { COUNT = 5000, ROUNDS = 20 };
 
 static int rank, size, wrong, calls, heard, heard_class, copied;
@@ -188,6 +201,8 @@ static void refused_alone(MPI_Comm comm) {
   REFUSED(MPI_Reduce, x, x, 7, MPI_FLOAT, MPI_SUM, rank, comm);
   REFUSED(MPI_Allreduce, x, x, 2, MPI_FLOAT, MPI_SUM, comm);
   REFUSED(MPI_Iallreduce, x, x, 2, MPI_FLOAT, MPI_SUM, comm, &request);
+  REFUSED(GATHERV_INIT, x, 7, MPI_FLOAT, y, negative, places, MPI_FLOAT, rank, comm, MPI_INFO_NULL, &request);
+  REFUSED(ALLREDUCE_INIT, x, x, 2, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &request);
 #ifdef OPEN_MPI
   REFUSED(MPI_Gatherv, x, 7, MPI_FLOAT, y, NULL, places, MPI_FLOAT, rank, comm);
   REFUSED(MPI_Gatherv, x, 7, MPI_FLOAT, y, counts, NULL, MPI_FLOAT, rank, comm);

@@ -12,7 +12,6 @@ using laconic::preload::Call;
 using laconic::preload::GivenType;
 using laconic::preload::Group;
 using laconic::preload::group_for_later;
-using laconic::preload::is_refused;
 using laconic::preload::left_alone;
 using laconic::preload::one_block;
 using laconic::preload::plain_call;
@@ -49,22 +48,20 @@ Function next_persistent(const std::string& name) {
     return laconic::preload::begin(*Runtime::get(), *group, call, plain_call(&pmpi_name, given), keep, request); \
   }
 
-#define LACONIC_PERSISTENT(name, pmpi_blocking, parameters, arguments, call_)                                   \
-  extern "C" int name(parameters, MPI_Info info, MPI_Request* request) {                                        \
-    static const auto mpi = next_persistent<decltype(&name)>(#name);                                            \
-    Call call = call_;                                                                                          \
-    if (mpi == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;                                                   \
-    if (!worth_a_look(call) || request == nullptr) return mpi(arguments, info, request);                        \
-    Group* const group = group_for_later(call, false);                                                          \
-    if (group == nullptr) return call.refused ? *call.refused : mpi(arguments, info, request);                  \
-    const auto own = group->company(); /* MPI lets it wait for the other ranks */                               \
-    if (own == nullptr) laconic::preload::pass(call, group->why_none());                                        \
-    if (own == nullptr || is_refused(call, group->rank(), group->size())) return mpi(arguments, info, request); \
-    const std::tuple given{arguments};                                                                          \
-    const auto keep = [&](Call& kept) {                                                                         \
-      return plain_call_kept(kept, group->rank(), group->size(), &pmpi_blocking, given);                        \
-    };                                                                                                          \
-    return laconic::preload::make_persistent(*Runtime::get(), *group, call, own, keep, request);                \
+#define LACONIC_PERSISTENT(name, pmpi_blocking, parameters, arguments, call_)                    \
+  extern "C" int name(parameters, MPI_Info info, MPI_Request* request) {                         \
+    static const auto mpi = next_persistent<decltype(&name)>(#name);                             \
+    Call call = call_;                                                                           \
+    if (mpi == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;                                    \
+    if (!worth_a_look(call) || request == nullptr) return mpi(arguments, info, request);         \
+    Group* const group = group_for_later(call, false);                                           \
+    const auto now = [&] { return mpi(arguments, info, request); };                              \
+    if (group == nullptr) return call.refused ? *call.refused : now();                           \
+    const std::tuple given{arguments};                                                           \
+    const auto keep = [&](Call& kept) {                                                          \
+      return plain_call_kept(kept, group->rank(), group->size(), &pmpi_blocking, given);         \
+    };                                                                                           \
+    return laconic::preload::make_persistent(*Runtime::get(), *group, call, now, keep, request); \
   }
 // NOLINTEND(bugprone-macro-parentheses)
 

@@ -214,9 +214,15 @@ int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, cons
   return plainly_over == MPI_COMM_NULL ? code : now(plainly_over, request);
 }
 
-int make_persistent(Runtime& runtime, const Group& group, Call call, const std::shared_ptr<OwnComm>& own,
-                    const KeepCall& keep, MPI_Request* request) {
+int make_persistent(Runtime& runtime, Group& group, Call call, const std::function<int()>& now, const KeepCall& keep,
+                    MPI_Request* request) {
   if (const int aliased = alias_error(call, group); aliased != MPI_SUCCESS) return Runtime::raise(call.comm, aliased);
+  if (is_refused(call, group)) return now();
+  const std::shared_ptr<OwnComm> own = group.company();
+  if (own == nullptr) {
+    if (!call.irregular) tally_of_process().pass(group.why_none());
+    return now();
+  }
   int code = MPI_SUCCESS;
   const std::string failure = failure_of([&] {
     Bell mine;

@@ -32,10 +32,10 @@ int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& p
 int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, const KeepStart& keep,
           MPI_Request* request);
 
-/// *request is inactive; each MPI_Start begins the call. `own`: of make_company(), for this one alone, since persistent
-/// calls may be started in any order.
-int make_persistent(Runtime& runtime, const Group& group, Call call, const std::shared_ptr<OwnComm>& own,
-                    const KeepCall& keep, MPI_Request* request);
+/// *request is inactive; each MPI_Start begins the call, over a communicator for this one alone, since persistent calls
+/// may be started in any order. Collective, as MPI allows. What becomes MPI's own is made by `now`.
+int make_persistent(Runtime& runtime, Group& group, Call call, const std::function<int()>& now, const KeepCall& keep,
+                    MPI_Request* request);
 /// For MPI_Start: `start` starts the request, and if it is one of ours, the call begins.
 int start_persistent(MPI_Request* request, int (*start)(MPI_Request*));
 /// Whether the program's MPI_Start() and its relatives are this library's. In front of it there may be a tool that
