@@ -1,5 +1,8 @@
 #include "core/log.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -86,7 +89,10 @@ LogSink stderr_sink() {
 }
 
 LogSink file_sink(const std::string& path) {
-  std::shared_ptr<std::FILE> file(std::fopen(path.c_str(), "a"), [](std::FILE* f) {
+  // O_NONBLOCK: a pipe that nobody reads is an error, and no reason to wait.
+  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (fd >= 0) ::fcntl(fd, F_SETFL, O_APPEND);
+  std::shared_ptr<std::FILE> file(fd < 0 ? nullptr : ::fdopen(fd, "a"), [](std::FILE* f) {
     if (f != nullptr) std::fclose(f);
   });
   if (!file) throw Error(Code::io, "cannot open the log file '" + path + "': " + std::strerror(errno));

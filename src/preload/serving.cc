@@ -1,9 +1,55 @@
 #include "preload/serving.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
-#include <fstream>
+#include <cstring>
+#include <filesystem>
 
 namespace laconic::preload {
+namespace {
+
+/// Closes it. False: errno says why.
+bool write_and_close(int fd, std::string_view text) {
+  bool good = fd >= 0;
+  while (good && !text.empty()) {
+    const ssize_t done = ::write(fd, text.data(), text.size());
+    if (done < 0 && errno == EINTR) continue;
+    good = done >= 0;
+    if (good) text.remove_prefix(static_cast<std::size_t>(done));
+  }
+  const int error = errno;
+  if (fd >= 0 && ::close(fd) != 0 && good) return false;
+  if (!good) errno = error;
+  return good;
+}
+
+/// To a file as a whole or not at all: the one that was there stays. What is none (a device, a pipe that somebody
+/// reads) gets what it takes, as does a file in a folder where none can be made. False: errno says why.
+bool write_whole(const std::string& file, std::string_view text) {
+  std::error_code ignored;
+  struct stat there{};
+  const bool exists = ::stat(file.c_str(), &there) == 0;
+  if (exists && !S_ISREG(there.st_mode)) {
+    const int fd = ::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0) ::fcntl(fd, F_SETFL, 0);
+    return write_and_close(fd, text);
+  }
+  const std::string target = exists ? std::filesystem::canonical(file, ignored).string() : file;
+  const std::string part = target + "." + std::to_string(::getpid()) + ".part";
+  const int fd = ::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, exists ? there.st_mode & 0777 : 0666);
+  if (fd < 0 && exists) return write_and_close(::open(target.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC), text);
+  if (write_and_close(fd, text) && ::rename(part.c_str(), target.c_str()) == 0) return true;
+  const int error = errno;
+  if (fd >= 0) ::unlink(part.c_str());
+  errno = error;
+  return false;
+}
+
+}  // namespace
 
 void warn(const std::string& what) noexcept { std::fprintf(stderr, "laconic: %s\n", what.c_str()); }
 
@@ -30,9 +76,8 @@ void write_report(const Tally& tally, Heading heading, const Config& config, con
     return;
   }
   const std::string file = config.report + suffix;
-  std::ofstream out(file);
-  out << tally.to_json(heading);
-  if (!out.flush()) warn("the report cannot be written to '" + file + "'");
+  if (!write_whole(file, tally.to_json(heading)))
+    warn("the report cannot be written to '" + file + "': " + std::strerror(errno));
 }
 
 }  // namespace laconic::preload

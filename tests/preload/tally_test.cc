@@ -1,10 +1,17 @@
 #include "preload/tally.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "preload/serving.h"
 #include "preload/variables.h"
 
 namespace laconic::preload::tally_test {
@@ -112,6 +119,72 @@ TEST(Tally, RanksAddUp) {
   EXPECT_EQ(j["left_to_mpi"]["for a reason"], 1);
   EXPECT_EQ(j["fallbacks"]["why"], 1);
   EXPECT_EQ(Tally{}.total().calls, 0U);
+}
+
+std::string content_of(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// What is said on standard error.
+std::string written_to(const std::filesystem::path& file) {
+  Config config;
+  config.report = file.string();
+  testing::internal::CaptureStderr();
+  write_report(Tally(), mpi(2), config);
+  return testing::internal::GetCapturedStderr();
+}
+
+class ReportFile : public testing::Test {
+ protected:
+  ReportFile() {
+    std::string name = testing::TempDir() + "laconic_report_XXXXXX";
+    folder = ::mkdtemp(name.data());
+  }
+  ~ReportFile() override { std::filesystem::remove_all(folder); }
+  [[nodiscard]] std::ptrdiff_t files() const {
+    return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
+  }
+  std::filesystem::path folder;
+};
+
+TEST_F(ReportFile, IsWholeAndReplacesWhatIsThere) {
+  const auto file = folder / "report.json", link = folder / "link.json";
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(written_to(file), "");
+    EXPECT_EQ(nlohmann::json::parse(content_of(file))["ranks"], 2);
+  }
+  std::filesystem::permissions(file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  std::filesystem::create_symlink(file, link);
+  EXPECT_EQ(written_to(link), "");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(std::filesystem::status(file).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  EXPECT_EQ(files(), 2);
+}
+
+TEST_F(ReportFile, OnAFullDiskLeavesTheOneBefore) {
+  const auto file = folder / "report.json";
+  std::ofstream(file) << "precious";
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  // The limit holds for what is captured on standard error, too: it is said in two parts.
+  const rlimit small{.rlim_cur = 300, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string said = written_to(file);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_NE(said.find("the report cannot be written to"), std::string::npos) << said;
+  EXPECT_NE(said.find("File too large"), std::string::npos) << said;
+  EXPECT_EQ(content_of(file), "precious");
+  EXPECT_EQ(files(), 1);
+}
+
+TEST_F(ReportFile, APipeThatNobodyReadsIsNotWaitedFor) {
+  const auto pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_NE(written_to(pipe).find("No such device or address"), std::string::npos);
 }
 
 }  // namespace
