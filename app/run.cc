@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -74,22 +75,47 @@ void set_environment(const RunOptions& o, const Session& session, const std::str
                     fmt::format("the policy '{}' is a pipe, and every rank has to read it", config.policy));
   }
   static_cast<void>(preload::policy_of(config));
+  config.apply_log();
   const char* const before = std::getenv("LD_PRELOAD");  // NOLINT(concurrency-mt-unsafe)
   set("LD_PRELOAD", before == nullptr || *before == '\0' ? library : library + ":" + before);
 }
 
-/// Open MPI's launcher hands its environment to ranks on other hosts only where it is told to.
-std::vector<std::string> with_exports(const RunOptions& o, const std::string& flavour) {
-  std::vector<std::string> words = o.command;
-  if (flavour != "openmpi" || !is_launcher(words[0])) return words;
-  std::vector<std::string> exports;
+/// Where the command line itself says what is to be loaded before the program (env LD_PRELOAD=V, mpirun -x
+/// LD_PRELOAD=V, mpiexec -genv LD_PRELOAD V), that comes after the library. Whether there is such a place.
+bool join_preloads(std::vector<std::string>& words, const std::string& library) {
+  constexpr std::string_view name = "LD_PRELOAD";
+  bool any = false;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const bool given = words[i].starts_with(std::string(name) + "=");
+    if (given) words[i].insert(name.size() + 1, library + ":");
+    const bool follows = i > 1 && words[i - 1] == name && words[i - 2].ends_with("env");
+    if (follows) words[i].insert(0, library + ":");
+    any = any || given || follows;
+  }
+  return any;
+}
+
+/// Open MPI's launcher hands its environment to ranks on other hosts only where it is told to: by -x, or in a list that
+/// bears no -x beside it.
+void export_to_ranks(std::vector<std::string>& words, bool preload_is_given) {
+  std::vector<std::string> names;
   for (char** e = environ; *e != nullptr; ++e) {
     const std::string entry = *e;
     const std::string name = entry.substr(0, entry.find('='));
-    if (name == "LD_PRELOAD" || name.starts_with("LACONIC_")) exports.insert(exports.end(), {"-x", name});
+    if ((name == "LD_PRELOAD" && !preload_is_given) || name.starts_with("LACONIC_")) names.push_back(name);
   }
-  words.insert(words.begin() + 1, exports.begin(), exports.end());
-  return words;
+  const std::string more = fmt::format(";{}", fmt::join(names, ";"));
+  const auto listed = std::ranges::find(words, "mca_base_env_list");
+  constexpr const char* variable = "OMPI_MCA_mca_base_env_list";
+  if (listed != words.end() && listed + 1 != words.end()) {
+    *(listed + 1) += more;
+  } else if (const char* const list = std::getenv(variable); list != nullptr) {  // NOLINT(concurrency-mt-unsafe)
+    set(variable, list + more);
+  } else {
+    std::vector<std::string> exports;
+    for (const std::string& name : names) exports.insert(exports.end(), {"-x", name});
+    words.insert(words.begin() + 1, exports.begin(), exports.end());
+  }
 }
 
 int run(const RunOptions& o, const Session& session) {
@@ -107,7 +133,9 @@ int run(const RunOptions& o, const Session& session) {
   // known what all of them run.
   if (mpi.flavour != "openmpi" && does_nothing_in_background(o.command)) set_if_unset("LACONIC_NONBLOCKING", "off");
   set_environment(o, session, library);
-  const std::vector<std::string> words = with_exports(o, mpi.flavour);
+  std::vector<std::string> words = o.command;
+  const bool preload_is_given = join_preloads(words, library);
+  if (mpi.flavour == "openmpi" && is_launcher(words[0])) export_to_ranks(words, preload_is_given);
   if (o.dry) {
     if (session.json) {
       print_json({{"mpi", mpi.flavour}, {"because", mpi.because}, {"library", library}, {"command", words}});

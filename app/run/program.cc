@@ -1,6 +1,7 @@
 #include "run/program.h"
 
 #include <elf.h>
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -34,6 +35,8 @@ std::string output_of(const std::vector<std::string>& words) {
   if (::pipe(ends.data()) != 0) return "";
   const pid_t child = ::fork();
   if (child == 0) {
+    const int nothing = ::open("/dev/null", O_RDONLY);  // what there is to read is the program's
+    if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
     ::dup2(ends[1], STDOUT_FILENO);
     ::dup2(ends[1], STDERR_FILENO);
     ::close(ends[0]);
@@ -72,6 +75,8 @@ std::string content_of(const std::string& path) {
 
 /// What the dynamic loader would load for it, as it says itself: names and paths, among other words.
 std::vector<std::string> needs_of(const std::string& path) {
+  if (find_program("ldd").empty())
+    throw Failure(Exit::usage, "PATH has no ldd, which says what MPI a program uses; say it: --mpi, or mend PATH");
   std::istringstream words(output_of({"ldd", path}));
   return {std::istream_iterator<std::string>(words), {}};
 }
@@ -97,7 +102,9 @@ bool names_background_collective(const std::string& content) {
 /// its symbols.
 bool has_own_mpi(const std::string& content) {
   using namespace std::string_literals;
-  return content.find("\0PMPI_Allreduce\0"s) != std::string::npos && content.find("\0MPI_Init\0"s) != std::string::npos;
+  const auto names = [&](const std::string& text) { return content.find(text) != std::string::npos; };
+  // The linker keeps a name that is the end of another in that one.
+  return names("\0PMPI_Allreduce\0"s) && (names("\0PMPI_Init\0"s) || names("\0MPI_Init\0"s));
 }
 
 /// Whether the kernel would give its process other rights than its caller has. The loader then ignores LD_PRELOAD.

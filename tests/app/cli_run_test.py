@@ -79,6 +79,37 @@ class Run(CommandTest):
         self.run_touch("--report", "/dev/null", "--dry-run")
         self.assertEqual(os.listdir(self.path("folder")), [])
 
+    def test_logs_that_cannot_be_written(self):
+        os.mkfifo(self.path("pipe"))
+        for log in ("absent/log", "pipe"):
+            self.assertIn(log, self.run_touch(code=3, environment={"LACONIC_LOG": "debug,file:" + log}))
+
+    def planned(self, *words, environment=None):
+        """The command that would be run under Open MPI, and the library."""
+        if "openmpi" not in served():
+            self.skipTest("Open MPI was not there when Laconic was built")
+        plan = self.json("run", "--bound", "1e-3", "--mpi", "openmpi", "--dry-run", "--", *words, environment=environment)
+        return plan["command"], plan["library"]
+
+    def test_what_the_command_itself_preloads_stays(self):
+        for before, after in ((["env", "LD_PRELOAD=a:b"], []), (["mpirun", "-x", "LD_PRELOAD=a:b"], ["-n", "2"]),
+                              (["mpirun", "-n", "2", "env", "LD_PRELOAD=a:b"], [])):
+            command, library = self.planned(*before, *after, "./app")
+            self.assertIn(f"LD_PRELOAD={library}:a:b", command)
+            self.assertNotIn("LD_PRELOAD", command)
+        command, library = self.planned("mpiexec.hydra", "-genv", "LD_PRELOAD", "a", "-env", "LD_PRELOAD", "b", "./app")
+        self.assertEqual([w for w in command if w.startswith(library)], [library + ":a", library + ":b"])
+        self.assertIn("LD_PRELOAD", self.planned("mpirun", "./app")[0])
+
+    def test_open_mpi_gets_one_list_of_what_it_exports(self):
+        command, _ = self.planned("mpirun", "--mca", "mca_base_env_list", "FOO=1", "-n", "2", "./app")
+        self.assertNotIn("-x", command)
+        words = command[command.index("mca_base_env_list") + 1].split(";")
+        self.assertEqual(words[0], "FOO=1")
+        self.assertTrue({"LD_PRELOAD", "LACONIC_BOUND"} <= set(words), words)
+        command, _ = self.planned("mpirun", "-n", "2", "./app", environment={"OMPI_MCA_mca_base_env_list": "FOO=1"})
+        self.assertNotIn("-x", command)
+
     def printed(self, name, *options, environment=None):
         """What the program finds in its environment under this name."""
         if not served():

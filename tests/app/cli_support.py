@@ -46,8 +46,8 @@ class CommandTest(unittest.TestCase):
             self.assertLess(len(done.stderr.splitlines()), 40 if launcher else 4, "and says it briefly")
         return done.stdout, done.stderr
 
-    def json(self, *arguments, code=0):
-        return json.loads(self.run_laconic("--json", *arguments, code=code)[0])
+    def json(self, *arguments, code=0, environment=None):
+        return json.loads(self.run_laconic("--json", *arguments, code=code, environment=environment)[0])
 
     def shares_on_a_terminal(self, label, *arguments):
         """The percentages of the bar that the command, made slow, draws and clears where stderr is a terminal."""
