@@ -73,6 +73,11 @@ bool needs_pass(DType dtype, const Bound& bound) {
   return is_float(dtype) && bound.kind != BoundKind::lossless && bound.kind != BoundKind::ratio;
 }
 
+/// A value of an array, so that reading it gives that value again.
+std::string in_full(DType dtype, double value) {
+  return dtype == DType::f64 ? fmt::format("{}", value) : fmt::format("{}", static_cast<float>(value));
+}
+
 /// The grid for this file.
 Grid choose_grid(const ArrayReader& in, const CompressOptions& options, const Codec& codec, const Bound& bound,
                  std::vector<std::uint8_t>& buffer, const Session& session, Progress& progress) {
@@ -85,10 +90,12 @@ Grid choose_grid(const ArrayReader& in, const CompressOptions& options, const Co
     range = merge(range, scan_without(piece, options.fill_value(), false));
     progress.advance(n);
   });
-  if (range.max_abs() >= 1e18 && bound.needs_range() && !options.fill_value())
-    session.warn(fmt::format(
-        "'{}' reaches {:g}, and the bound is relative to that; if it marks missing data, pass --fill {:.9g}", in.path(),
-        range.max_abs(), range.max_abs()));
+  if (range.max_abs() >= 1e18 && bound.needs_range()) {
+    const double farthest = range.max_abs() == range.max ? range.max : range.min;
+    session.warn(
+        fmt::format("'{}' reaches {:g}, and the bound is relative to that; if it marks missing data, pass --fill {}",
+                    in.path(), farthest, in_full(dtype, farthest)));
+  }
   return grid_for(codec, dtype, bound, range);
 }
 
@@ -208,13 +215,18 @@ void print_text(const Outcome& o, const CompressOptions& options, const ArrayRea
 
 int run_compress(const Session& session, CompressOptions& options) {
   checked_threads(options.threads);
+  if (options.output.empty() && (options.input.starts_with("/dev/") || options.input.starts_with("/proc/")))
+    throw Failure(Exit::usage, fmt::format("'{}' gives the output no name: say it with -o", options.input));
   if (options.output.empty()) options.output = options.input + ".lcz";
   const ArrayReader in(options.input, options.hint.hint());
-  if (std::isinf(options.fill)) throw Failure(Exit::usage, "--fill: want a finite value; infinities are kept anyway");
-  options.fill = rounded_to(in.shape().dtype, options.fill);
+  const DType dtype = in.shape().dtype;
+  options.fill = rounded_to(dtype, options.fill);
+  if (std::isinf(options.fill))
+    throw Failure(Exit::usage,
+                  fmt::format("--fill: want a finite value of {}; infinities are kept anyway", name_of(dtype)));
   const Outcome outcome = compress_file(in, options, session);
   if (options.fill_value() && outcome.missing == 0)
-    session.warn(fmt::format("--fill: no value of '{}' is {:.9g}", in.path(), options.fill));
+    session.warn(fmt::format("--fill: no value of '{}' is {}", in.path(), in_full(dtype, options.fill)));
   if (session.json) {
     print_json(to_json(outcome, options, in));
   } else if (!session.quiet) {

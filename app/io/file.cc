@@ -114,6 +114,11 @@ InputFile::InputFile(const std::string& path)
     throw Failure(Exit::no_input, fmt::format("'{}' is not a regular file", path));
   }
   size_ = static_cast<std::uint64_t>(s.st_size);
+  char more = 0;
+  if (::pread(fd_, &more, 1, s.st_size) > 0) {  // as the files of /proc
+    ::close(fd_);
+    throw Failure(Exit::no_input, fmt::format("'{}' holds more than its size says; copy it to a file first", path));
+  }
 }
 
 InputFile::~InputFile() { ::close(fd_); }

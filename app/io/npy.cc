@@ -107,7 +107,8 @@ DType dtype_of(std::string_view descr, const std::string& file) {
   const char order = descr.empty() ? '\0' : descr.front();
   const auto* const found = std::find_if(names.begin(), names.end(),
                                          [&](const Name& n) { return descr.size() == 3 && n.text == descr.substr(1); });
-  if (found == names.end())
+  constexpr std::string_view orders = "<>=|";
+  if (found == names.end() || orders.find(order) == std::string_view::npos)
     throw Failure(Exit::bad_data, fmt::format("'{}': element type '{}' is not supported; convert it with "
                                               "numpy.asarray(x, dtype='float32') or another of f2 f4 f8 i4 i8 u4 u8",
                                               file, descr));
@@ -164,12 +165,16 @@ Shape parse(std::string_view text, const std::string& file) {
     } else {
       header.fail(fmt::format("unknown key '{}'", key));
     }
-    header.accept(',');
+    if (!header.accept(',')) {
+      header.expect('}');
+      break;
+    }
   }
   if (!header.is_at_end()) header.fail("text follows its closing brace");
   if (!have_descr || !have_order || !have_shape) header.fail("descr, fortran_order and shape must all be there");
-  // Along one axis both orders are the same, and some programs write all their arrays as Fortran's.
-  if (fortran && std::count_if(shape.dims.begin(), shape.dims.end(), [](auto d) { return d != 1; }) > 1)
+  // Along one axis, or of nothing, both orders are the same, and some programs write all their arrays as Fortran's.
+  if (fortran && std::count(shape.dims.begin(), shape.dims.end(), 0U) == 0 &&
+      std::count_if(shape.dims.begin(), shape.dims.end(), [](auto d) { return d != 1; }) > 1)
     throw Failure(Exit::bad_data,
                   fmt::format("'{}' is in Fortran order; save it again with numpy.ascontiguousarray(x)", file));
   return shape;

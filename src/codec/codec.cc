@@ -62,9 +62,9 @@ Grid grid_for(const Codec& codec, const Grid& grid) {
 Grid rate_grid(DType dtype, double ratio) {
   const double bits = 8 * static_cast<double>(size_of(dtype));
   if (!(ratio >= 1 && ratio <= bits))
-    throw Error(Code::invalid_argument, "bound: a ratio of " + std::to_string(ratio) + " for " +
-                                            std::string(name_of(dtype)) + " is not between 1 and " +
-                                            std::to_string(static_cast<int>(bits)));
+    throw Error(Code::invalid_argument,
+                "bound: a ratio of " + Bound{.kind = BoundKind::ratio, .value = ratio}.to_string() + " for " +
+                    std::string(name_of(dtype)) + " is not between 1 and " + std::to_string(static_cast<int>(bits)));
   return {.dtype = dtype, .step = bits / ratio, .bound = std::numeric_limits<double>::infinity(), .qbits = 0};
 }
 

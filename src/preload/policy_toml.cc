@@ -75,6 +75,7 @@ class Reader {
       if (*value < 0) refuse(file_, node.source(), std::string(key) + " is negative");
       return static_cast<std::uint64_t>(*value);
     }
+    if (!node.is_string()) refuse(file_, node.source(), std::string(key) + " wants bytes, or a text like \"64KiB\"");
     const std::string given = text(node, key);
     std::uint64_t number = 0;
     const char* const end = given.data() + given.size();
@@ -104,8 +105,9 @@ Collective parse_collective(const std::string& name) {
 }
 
 Op parse_served_op(const std::string& name) {
-  const Op op = parse_op(name);
-  if (op == Op::sum || is_extreme(op)) return op;
+  for (const Op op : {Op::sum, Op::min, Op::max}) {
+    if (name == name_of(op)) return op;
+  }
   throw Error(Code::unsupported, "MPI's " + name + " is never compressed: want sum, min or max");
 }
 

@@ -169,8 +169,18 @@ class RoundTrips(CommandTest):
             self.write("x." + dtype, b"".join(map(pack, values)))
             report = self.json("compress", "x." + dtype, "-b", "1e-2rel", "--fill", "-9999", "-f")
             self.assertLess(report["absolute_bound"], 0.03)
-        for wrong in ("", "inf", "1e400"):
+        for wrong in ("", "inf", "1e400", "70000"):
             self.run_laconic("compress", "x.f16", "--fill=" + wrong, "-f", code=2)
+
+    def test_proposed_fill_value_is_the_one_that_occurs(self):
+        netcdf = 9.969209968386869e36
+        for dtype, fill in (("f64", netcdf), ("f64", -netcdf), ("f32", netcdf), ("f32", -1e30)):
+            values = [fill if i % 100 == 7 else math.sin(i / 50) for i in range(5000)]
+            self.write("x." + dtype, struct.pack(f"<5000{'d' if dtype == 'f64' else 'f'}", *values))
+            _, warning = self.run_laconic("compress", "x." + dtype, "-b", "1e-3rel", "-f")
+            proposed = re.search(r"--fill (\S+)", warning).group(1)
+            report = self.json("compress", "x." + dtype, "-b", "1e-3rel", "--fill=" + proposed, "-f")
+            self.assertLess(report["absolute_bound"], 0.0021)
 
     def test_fill_value_is_no_part_of_the_range(self):
         values = wave(3000)
@@ -374,8 +384,21 @@ class Failures(CommandTest):
             self.assertIn(words, message)
         self.write("x.npy", npy(data[:-4], "<f4", "(3, 4)"))
         self.run_laconic("compress", "x.npy", code=4)
+        for descr in ("!f4", " f4", "xf4"):  # which NumPy does not read either
+            self.write("x.npy", npy(data, descr, "(3, 4)"))
+            self.assertIn(descr, self.run_laconic("compress", "x.npy", code=4)[1])
+        self.write("x.npy", npy(data, "<f4", "(3, 4)").replace(b", 'shape'", b"  'shape'"))
+        self.run_laconic("compress", "x.npy", code=4)
+        self.write("x.npy", npy(b"", "<f4", "(0, 3, 4)", "True"))  # of which there is no order
+        self.run_laconic("compress", "x.npy")
         self.write("x.npy", data)
         self.run_laconic("compress", "x.npy", code=4)
+
+    def test_files_without_a_size(self):
+        self.assertIn("/proc/version", self.run_laconic("compress", "/proc/version", "--dtype", "u32", "-o", "y", code=3)[1])
+        _, said = self.shell('"$L" compress /dev/stdin --dtype f32 < /dev/null', code=2)
+        self.assertIn("-o", said)
+        self.assertEqual(self.files(), [])
 
     def test_existing_output_is_kept(self):
         self.write("x.f32", floats(wave(100)))
