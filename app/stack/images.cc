@@ -102,10 +102,12 @@ ImageSet load_images(const StackOptions& options) {
   } else {
     set = from_files(options.files, options.hint.hint());
   }
+  const std::string first =
+      options.files.size() > 1 ? fmt::format("'{}', the first of {},", options.files[0], set.name) : set.name;
   if (set.dtype != DType::f32 && set.dtype != DType::f64)
-    throw Failure(Exit::bad_data, fmt::format("{} holds {}; images must be f32 or f64", set.name, name_of(set.dtype)));
+    throw Failure(Exit::bad_data, fmt::format("{} holds {}; images must be f32 or f64", first, name_of(set.dtype)));
   if (set.images == 0 || set.image_values() == 0)
-    throw Failure(Exit::bad_data, fmt::format("{} holds no image", set.name));
+    throw Failure(Exit::bad_data, fmt::format("{} holds no image", first));
   return set;
 }
 
