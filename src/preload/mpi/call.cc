@@ -354,8 +354,8 @@ int alias_error(const Call& call, int rank, int size) {
   // Where elements have gaps, MPICH is wrong about the place of a rank's own.
   const auto own_place = [rank](const Side& side) {
     const MPI_Count block = side.displacements.differ() ? side.displacements[rank] : rank * side.counts[rank];
-    return static_cast<const char*>(side.buffer) +
-           (side.all ? block * static_cast<MPI_Count>(bytes_in(side.type)) : MPI_Count{0});
+    const std::uint64_t offset = side.all ? static_cast<std::uint64_t>(block) * bytes_in(side.type) : 0;
+    return reinterpret_cast<std::uintptr_t>(side.buffer) + offset;  // which may be no pointer
   };
   const bool parts = call.collective == Collective::allgather || call.collective == Collective::gather ||
                      call.collective == Collective::scatter;
