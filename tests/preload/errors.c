@@ -21,6 +21,9 @@
 #define PALLREDUCE_INIT PMPI_Allreduce_init
 #endif
 
+/* Of MPI 1: headers have it no longer, libraries do. */
+int set_errhandler_as_before(MPI_Comm comm, MPI_Errhandler handler) __asm__("MPI_Errhandler_set");
+
 enum { COUNT = 5000, ROUNDS = 20 };
 
 static int rank, size, wrong, calls, heard, heard_class, copied;
@@ -75,7 +78,7 @@ static void handlers(void) {
   heard = 0;
   wait_for(MPI_Igatherv(x, -5, MPI_FLOAT, y, counts, places, MPI_FLOAT, 0, comm, &request), &request);
   expect(heard == 1 && heard_of == comm && heard_class == MPI_ERR_COUNT, "the handler did not hear of negative counts");
-  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  set_errhandler_as_before(comm, MPI_ERRORS_RETURN);
   const int code = wait_for(MPI_Igatherv(x, -5, MPI_FLOAT, y, counts, places, MPI_FLOAT, 0, comm, &request), &request);
   expect(heard == 1 && class_of(code) == MPI_ERR_COUNT, "negative counts do not come back as an error");
   go_on(comm);
@@ -141,6 +144,24 @@ static void uncommitted(void) {
   for (int i = 0; i < 2 * COUNT; i += 2) good = good && x[i] >= (float)i - tolerance && x[i] <= (float)i + tolerance;
   expect(good, "bcast of a type that has been committed since");
   MPI_Type_free(&type);
+  go_on(comm);
+  MPI_Comm_free(&comm);
+}
+
+/* What is no type at all: the handler of the communicator alone hears of it. */
+static void no_type(void) {
+  MPI_Comm comm;
+  MPI_Datatype none = (MPI_Datatype)0;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+#ifndef OPEN_MPI /* whose version 4 tells MPI_COMM_WORLD's */
+  for (int r = 0; r < size; ++r) counts[r] = 1;
+  expect(class_of(MPI_Bcast(x, COUNT, none, 0, comm)) == MPI_ERR_TYPE, "bcast of no type");
+  expect(class_of(MPI_Gatherv(x, 1, none, y, counts, places, none, 0, comm)) == MPI_ERR_TYPE, "gatherv of no type");
+  expect(MPI_Bcast(x, 0, none, 0, MPI_COMM_WORLD) == MPI_SUCCESS, "MPICH's bcast of nothing of no type");
+#else
+  (void)none;
+#endif
   go_on(comm);
   MPI_Comm_free(&comm);
 }
@@ -310,6 +331,7 @@ int main(int argc, char** argv) {
   gone();
 #endif
   uncommitted();
+  no_type();
   misplaced();
   refused();
   cancelled();

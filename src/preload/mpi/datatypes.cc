@@ -314,6 +314,8 @@ const TypeInfo& info_of(MPI_Datatype type) {
   if (type == MPI_DATATYPE_NULL) return unusable;
   const auto known = std::find_if(named.begin(), named.end(), [&](const Named& n) { return n.type == type; });
   if (known != named.end()) return known->info;
+  // First of all: whatever else MPI is asked about what is no type, the program's error handler hears of.
+  if (!is_committed(type)) return unusable;
   if (envelope_of(type).combiner == MPI_COMBINER_NAMED) return nothing;
   void* kept = nullptr;
   int found = 0;
@@ -322,7 +324,6 @@ const TypeInfo& info_of(MPI_Datatype type) {
   const std::lock_guard lock(learning);
   PMPI_Type_get_attr(type, keyval, static_cast<void*>(&kept), &found);
   if (found != 0) return *static_cast<TypeInfo*>(kept);
-  if (!is_committed(type)) return unusable;
   auto info = std::make_unique<TypeInfo>(examine(type));
   const TypeInfo& result = *info;
   PMPI_Type_set_attr(type, keyval, info.release());

@@ -9,7 +9,11 @@
 #include "preload/mpi/requests.h"
 #include "preload/mpi/runtime.h"
 
-extern "C" void laconic_label(const char* label);
+extern "C" {
+void laconic_label(const char* label);
+/// Of MPI 1, which headers no longer let in, though libraries have it.
+int set_errhandler_as_before(MPI_Comm comm, MPI_Errhandler handler) __asm__("MPI_Errhandler_set");
+}
 
 using laconic::preload::next;
 using laconic::preload::Runtime;
@@ -40,6 +44,17 @@ void let_go(const MPI_Comm* comm) {
   if (Runtime::get() == nullptr || comm == nullptr || *comm == MPI_COMM_NULL) return;
   Runtime::get()->take_group(*comm);
   laconic::preload::outlive_communicator(*comm);
+}
+
+/// By a function of MPI's that does so: requests of Laconic's follow.
+template <typename Mpi>
+int set_errhandler(MPI_Comm comm, MPI_Errhandler handler, Mpi mpi) {
+  const int code = mpi(comm, handler);
+  if (code == MPI_SUCCESS && Runtime::get() != nullptr) {
+    Runtime::get()->renew_errors(comm);
+    laconic::preload::renew_persistent_errors(comm);
+  }
+  return code;
 }
 
 }  // namespace
@@ -85,12 +100,12 @@ int MPI_Comm_disconnect(MPI_Comm* comm) {
 
 int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
   static const auto mpi = next<decltype(&PMPI_Comm_set_errhandler)>("MPI_Comm_set_errhandler");
-  const int code = mpi(comm, handler);
-  if (code == MPI_SUCCESS && Runtime::get() != nullptr) {
-    Runtime::get()->renew_errors(comm);
-    laconic::preload::renew_persistent_errors(comm);
-  }
-  return code;
+  return set_errhandler(comm, handler, mpi);
+}
+
+int set_errhandler_as_before(MPI_Comm comm, MPI_Errhandler handler) {
+  static const auto mpi = next<decltype(&PMPI_Comm_set_errhandler)>("MPI_Errhandler_set");
+  return set_errhandler(comm, handler, mpi != nullptr ? mpi : &PMPI_Comm_set_errhandler);
 }
 
 /// For programs that know of Laconic (declare it weak): the calls of this thread have this label from now on; null:

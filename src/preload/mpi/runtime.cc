@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "preload/mpi/caller.h"
 #include "preload/mpi/datatypes.h"
+#include "preload/mpi/next.h"
 #include "preload/mpi/presence.h"
 #include "preload/mpi/requests.h"
 #include "preload/mpi/uncounted.h"
@@ -53,6 +54,29 @@ bool was_spawned() {
   MPI_Comm parent = MPI_COMM_NULL;
   PMPI_Comm_get_parent(&parent);
   return parent != MPI_COMM_NULL;
+}
+
+/// Whether its ranks are threads too (MPICH's MPIX_Threadcomm_init): there are more than its group's.
+bool is_of_threads(MPI_Comm comm) {
+  MPI_Group its = MPI_GROUP_NULL;
+  int ranks = 0, processes = 0;
+  PMPI_Comm_size(comm, &ranks);
+  PMPI_Comm_group(comm, &its);
+  PMPI_Group_size(its, &processes);
+  PMPI_Group_free(&its);
+  return ranks != processes;
+}
+
+/// Whether it is tied to a stream of MPICH's (MPIX_Stream_comm_create), over which MPICH 5's own calls that do not
+/// block hang.
+bool is_of_a_stream([[maybe_unused]] MPI_Comm comm) {
+#ifdef MPIX_STREAM_NULL
+  static const auto stream_of = next<int (*)(MPI_Comm, int, MPIX_Stream*)>("MPIX_Comm_get_stream");
+  MPIX_Stream stream = MPIX_STREAM_NULL;
+  return stream_of != nullptr && stream_of(comm, 0, &stream) == MPI_SUCCESS && stream != MPIX_STREAM_NULL;
+#else
+  return false;
+#endif
 }
 
 Situation situation_of(Collective collective, const Shape& shape, std::string_view communicator, int ranks,
@@ -178,7 +202,7 @@ bool Runtime::is_served(MPI_Comm comm) const {
   int inter = 0, size = 1;
   PMPI_Comm_test_inter(comm, &inter);
   PMPI_Comm_size(comm, &size);
-  if (inter != 0 || size < 2) return false;
+  if (inter != 0 || size < 2 || is_of_a_stream(comm)) return false;
   MPI_Group mine = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
   PMPI_Comm_group(comm, &mine);
   PMPI_Comm_group(MPI_COMM_WORLD, &world);
@@ -201,6 +225,7 @@ Group* Runtime::group_of(MPI_Comm comm, std::optional<int>* refused) {
     return nullptr;
   }
   if (found != 0) return kept == &not_served ? nullptr : static_cast<Group*>(kept);
+  if (is_of_threads(comm)) return nullptr;  // and nothing is kept there, by several at once
   if (!is_served(comm)) {
     PMPI_Comm_set_attr(comm, keyval_, &not_served);
     return nullptr;
