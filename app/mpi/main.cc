@@ -26,8 +26,9 @@ using laconic::app::Exit;
 /// The library's own, for `laconic stack`.
 laconic::app::PlainAllreduce plain_allreduce(laconic::Transport& t) {
   return {"MPI_Allreduce, " + t.description(), [&t](ConstArray send, MutArray recv, Op op) {
-            t.plain()->allreduce(send, recv, laconic::plain_op(op));
-            laconic::finish_plain_average(op, recv, t.size());
+            const Op done = laconic::plain_op(op, send.dtype, *t.plain());
+            t.plain()->allreduce(send, recv, done);
+            laconic::finish_plain_average(op, done, recv, t.size());
           }};
 }
 

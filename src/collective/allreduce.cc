@@ -78,8 +78,9 @@ std::optional<Failure> exactly(ConstArray send, MutArray recv, const Agreement& 
 const Report& allreduce(const ConstArray& send, const MutArray& recv, Op op, Communicator& comm,
                         const Options& options) {
   const auto plainly = [&](PlainCollectives& library) {
-    library.allreduce(send, recv, plain_op(op));
-    finish_plain_average(op, recv, comm.size(), comm.memory());
+    const Op done = plain_op(op, send.dtype, library);
+    library.allreduce(send, recv, done);
+    finish_plain_average(op, done, recv, comm.size(), comm.memory());
   };
   const bool sound = send.count == recv.count && are_sound(send, recv, recv.data);
   const CallShape shape{Collective::allreduce, send.dtype, op, send.bytes()};

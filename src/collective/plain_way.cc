@@ -29,9 +29,12 @@ Combining combining_of(const Proposal& p) {
   return is_float(p.dtype) ? Combining::on_grid : Combining::exactly;
 }
 
-/// What rounding the partial sums may add to an element.
+/// What rounding the partial sums may add to an element; of an average also rounding 1/ranks and every operand's share,
+/// where the library scales before it adds, as NCCL does.
 double rounding_of(const Proposal& p, int ranks, const Range& range) {
-  return (ranks - 1) * ulp_of(p.dtype, ranks * range.max_abs()) / 2;
+  const double of_sums = (ranks - 1) * ulp_of(p.dtype, ranks * range.max_abs()) / 2;
+  if (p.op != Op::average) return of_sums;
+  return std::max(of_sums, (ranks + 3) * ulp_of(p.dtype, range.max_abs()) / 2);
 }
 
 // What a call that asks does besides: it is checked, its budget made, others waited for.
@@ -67,7 +70,7 @@ bool is_there(const CallShape& shape, PlainCollectives* library) {
   if (library == nullptr) return false;
   const bool prefix = shape.collective == Collective::scan || shape.collective == Collective::exscan;
   if (prefix && !library->has_scan()) return false;
-  return shape.op == Op::none || library->reduces(shape.dtype, plain_op(shape.op));
+  return shape.op == Op::none || library->reduces(shape.dtype, plain_op(shape.op, shape.dtype, *library));
 }
 
 }  // namespace
@@ -309,8 +312,12 @@ const Report& PlainWay::run() {
   return call_.finish();
 }
 
-void finish_plain_average(Op op, MutArray recv, int ranks, Memory& memory) {
-  if (op != Op::average) return;
+Op plain_op(Op op, DType dtype, const PlainCollectives& library) {
+  return op == Op::average && !library.reduces(dtype, op) ? Op::sum : op;
+}
+
+void finish_plain_average(Op op, Op done, MutArray recv, int ranks, Memory& memory) {
+  if (op == done) return;
   const FloatEnvironment environment;  // the division is not the library's
   memory.divide(recv, ranks);
 }

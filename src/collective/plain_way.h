@@ -121,9 +121,9 @@ class PlainWay {
   ConstArray operand_{};
 };
 
-/// What the library computes for a reduction by `op`: an average is a sum, divided afterwards.
-constexpr Op plain_op(Op op) { return op == Op::average ? Op::sum : op; }
-/// The rest of an average over `ranks`.
-void finish_plain_average(Op op, MutArray recv, int ranks, Memory& memory = host_memory());
+/// What the library computes for a reduction by `op`: an average that it does not have is a sum, divided afterwards.
+Op plain_op(Op op, DType dtype, const PlainCollectives& library);
+/// The rest of an average over `ranks` of which the library has made `done`.
+void finish_plain_average(Op op, Op done, MutArray recv, int ranks, Memory& memory = host_memory());
 
 }  // namespace laconic

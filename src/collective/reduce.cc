@@ -62,8 +62,9 @@ const Report& reduce(const ConstArray& send, MutArray recv, Op op, int root, Com
   if (comm.rank() != root) recv = {const_cast<void*>(send.data), send.count, send.dtype};
   const auto plainly = [&](PlainCollectives& library) {
     const MutArray wanted{comm.rank() == root ? recv.data : nullptr, recv.count, recv.dtype};
-    library.reduce(send, wanted, plain_op(op), root);
-    if (comm.rank() == root) finish_plain_average(op, recv, comm.size(), comm.memory());
+    const Op done = plain_op(op, send.dtype, library);
+    library.reduce(send, wanted, done, root);
+    if (comm.rank() == root) finish_plain_average(op, done, recv, comm.size(), comm.memory());
   };
   const bool sound = is_rank(root, comm) && send.count == recv.count && are_sound(send, recv, recv.data);
   const CallShape shape{Collective::reduce, send.dtype, op, send.bytes()};

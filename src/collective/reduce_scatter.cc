@@ -110,9 +110,10 @@ const Report& reduce_scatter(const ConstArray& send, const MutArray& recv, std::
   call.proposal().parts = counts;
   const auto plainly = [&](PlainCollectives& library) {
     const Beside result(recv, plain_needs_room(send, recv, own, library), comm.memory());
-    library.reduce_scatter(send, result.get(), {equal, counts}, plain_op(op));
+    const Op done = plain_op(op, send.dtype, library);
+    library.reduce_scatter(send, result.get(), {equal, counts}, done);
     result.finish();
-    finish_plain_average(op, recv, comm.size(), comm.memory());
+    finish_plain_average(op, done, recv, comm.size(), comm.memory());
   };
   PlainWay plain(call, comm, {.bytes = send.bytes(), .elements = send.count}, plainly);
   if (const Report* done = plain.at_once()) return *done;
@@ -144,9 +145,10 @@ const Report& reduce_scatter_block(const ConstArray& send, const MutArray& recv,
   const bool own = is_own_block(recv, send, recv.count * static_cast<std::size_t>(comm.rank()), comm);
   const auto plainly = [&](PlainCollectives& library) {
     const Beside result(recv, plain_needs_room(send, recv, own, library), comm.memory());
-    library.reduce_scatter(send, result.get(), {true, {}}, plain_op(op));
+    const Op done = plain_op(op, send.dtype, library);
+    library.reduce_scatter(send, result.get(), {true, {}}, done);
     result.finish();
-    finish_plain_average(op, recv, comm.size(), comm.memory());
+    finish_plain_average(op, done, recv, comm.size(), comm.memory());
   };
   const bool sound = send.count == recv.count * ranks && are_sound(send, recv, own ? send.data : recv.data);
   const CallShape shape{Collective::reduce_scatter, send.dtype, op, send.bytes()};

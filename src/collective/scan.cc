@@ -18,8 +18,9 @@ const Report& scan_either(Collective collective, const ConstArray& send, const M
   const bool exclusive = collective == Collective::exscan;
   const int summands = exclusive ? std::max(comm.rank(), 1) : comm.rank() + 1;
   const auto plainly = [&](PlainCollectives& library) {
-    library.scan(send, recv, plain_op(op), exclusive);
-    if (!exclusive || comm.rank() != 0) finish_plain_average(op, recv, summands, comm.memory());
+    const Op done = plain_op(op, send.dtype, library);
+    library.scan(send, recv, done, exclusive);
+    if (!exclusive || comm.rank() != 0) finish_plain_average(op, done, recv, summands, comm.memory());
   };
   const bool sound = send.count == recv.count && are_sound(send, recv, recv.data);
   if (by_shortcut(sound, {collective, send.dtype, op, send.bytes()}, comm, options, plainly)) return comm.last();

@@ -38,8 +38,8 @@ class PlainCollectives {
  public:
   virtual ~PlainCollectives() = default;
 
-  /// Whether there is a type for its elements and an operation for `op` (sum, min, max, product). What only moves needs
-  /// none.
+  /// Whether there is a type for its elements and an operation for `op` (sum, min, max, product, or an average that
+  /// does not leave the type where a sum would). What only moves needs none.
   [[nodiscard]] virtual bool reduces(DType dtype, Op op) const = 0;
   /// Whether there is scan(). There is everything else.
   [[nodiscard]] virtual bool has_scan() const { return true; }

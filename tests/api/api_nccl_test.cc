@@ -72,6 +72,33 @@ void expect_near(const std::vector<float>& got, const std::function<float(std::s
   for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected(i), 1.01F * bound) << what << ", " << i;
 }
 
+/// Left to NCCL, which scales before it adds: a sum of these would be infinite.
+TEST(ApiNccl, AveragesOfLargeValuesStayWithinTheType) {
+  laconic_options options = within("1e-3");
+  options.mode = LACONIC_MODE_PLAIN;
+  laconic::test::over_nccl_communicators(2, [&](int rank, ncclComm_t comm) {
+    Gpu gpu;
+    const float* const x = gpu.place(std::vector<float>(2 * count, 2.5e38F));
+    float* const y = gpu.room();
+    for (int round = 0; round < 2; ++round) {
+      ASSERT_EQ(laconic_nccl_allreduce(x, y, count, ncclFloat32, ncclAvg, comm, gpu.stream(), &options), LACONIC_OK);
+      EXPECT_EQ(Gpu::contents(y), std::vector<float>(count, 2.5e38F));
+      ASSERT_EQ(laconic_nccl_reduce(x, y, count, ncclFloat32, ncclAvg, 0, comm, gpu.stream(), &options), LACONIC_OK);
+      if (rank == 0) {
+        EXPECT_EQ(Gpu::contents(y), std::vector<float>(count, 2.5e38F));
+      }
+      ASSERT_EQ(laconic_nccl_reduce_scatter(x, y, count, ncclFloat32, ncclAvg, comm, gpu.stream(), &options),
+                LACONIC_OK);
+      EXPECT_EQ(Gpu::contents(y), std::vector<float>(count, 2.5e38F));
+    }
+    laconic_stats stats{};
+    stats.struct_size = sizeof stats;
+    ASSERT_EQ(laconic_nccl_total(comm, &stats), LACONIC_OK);
+    EXPECT_EQ(stats.plain_calls, 6U);
+    EXPECT_EQ(laconic_nccl_release(comm), LACONIC_OK);
+  });
+}
+
 TEST(ApiNccl, FunctionsAsNcclHasThem) {
   const laconic_options options = within("1e-3");
   for (const int ranks : {1, 2, 3}) {

@@ -1,5 +1,5 @@
-/* Communicators that only MPICH has: one whose ranks are threads, and one that is tied to a stream. What is done over them
- * is MPI's own.
+/* Communicators that only MPICH has: one whose ranks are threads, and one that is tied to a stream. What is done over
+ * them is MPI's own.
  *
  *   extensions 0
  *

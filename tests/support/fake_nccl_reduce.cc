@@ -36,11 +36,24 @@ void reduce(Element, const std::vector<const void*>& operands, std::size_t count
     return Element::widen(x);
   };
   for (std::size_t i = 0; i < count; ++i) {
-    auto sum = at(operands.front(), i);
+    // As NCCL: an average of floats is a sum of what has been scaled before, so that it stays within the type.
+    constexpr bool scales = std::is_floating_point_v<decltype(Element::widen(Stored{}))>;
+    const auto share = [&](std::size_t r) {
+      const auto x = at(operands[r], i);
+      if constexpr (scales) {
+        using T = decltype(x * x);
+        if (op == ncclAvg)
+          return Element::widen(Element::narrow(static_cast<T>(x * (T{1} / static_cast<T>(operands.size())))));
+      }
+      return x;
+    };
+    auto sum = share(0);
     for (std::size_t r = 1; r < operands.size(); ++r) {
-      sum = Element::widen(Element::narrow(combine(sum, at(operands[r], i), op)));
+      sum = Element::widen(Element::narrow(combine(sum, share(r), op)));
     }
-    if (op == ncclAvg) sum = static_cast<decltype(sum)>(sum / static_cast<decltype(sum)>(operands.size()));
+    if constexpr (!scales) {
+      if (op == ncclAvg) sum = static_cast<decltype(sum)>(sum / static_cast<decltype(sum)>(operands.size()));
+    }
     const Stored result = Element::narrow(sum);
     std::memcpy(out + i * sizeof result, &result, sizeof result);
   }

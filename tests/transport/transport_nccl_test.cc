@@ -471,7 +471,8 @@ TEST_P(PlainNccl, Reduces) {
     const auto ranks = static_cast<std::size_t>(n);
     EXPECT_FALSE(plain.has_scan());
     EXPECT_TRUE(plain.reduces(DType::bf16, Op::product));
-    EXPECT_FALSE(plain.reduces(DType::f32, Op::average));
+    EXPECT_TRUE(plain.reduces(DType::f32, Op::average));
+    EXPECT_FALSE(plain.reduces(DType::i32, Op::average));
     const auto sum = [&](std::size_t i) {
       return static_cast<std::int32_t>(100 * n * (n - 1) / 2 + n * (static_cast<int>(i) + 1));
     };

@@ -104,7 +104,8 @@ class Plain final : public PlainCollectives {
   void work_on(cudaStream_t stream) override { stream_ = stream; }
 
   [[nodiscard]] bool reduces(DType dtype, Op op) const override {
-    return type_of(dtype) != ncclNumTypes && operation(op) != ncclNumOps && op != Op::average;
+    const bool is_one = op != Op::average || is_float(dtype);  // of integers it cuts off what remains
+    return is_one && type_of(dtype) != ncclNumTypes && operation(op) != ncclNumOps;
   }
   [[nodiscard]] bool has_scan() const override { return false; }
   [[nodiscard]] bool scatters_in_own_part() const override { return true; }
