@@ -1,11 +1,13 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <latch>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -253,6 +255,27 @@ TEST_F(NcclSockets, OneRankWithoutSocketsAndAllTakeNccl) {
   for (const int other : {0, 1, 2}) {
     EXPECT_GT(all_gathers([=](int rank) { return rank != other; }), 20 * 3U);
   }
+}
+
+TEST_F(NcclSockets, ManyCommunicatorsOfOneProcessLeaveItFiles) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{.rlim_cur = 256, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::atomic<int> most{0};
+  test::over_nccl_communicators(4, [&](int, ncclComm_t comm) {
+    std::vector<std::unique_ptr<Transport>> many;
+    for (int k = 0; k < 10; ++k) {  // 12 connections each
+      many.push_back(make_nccl_transport(comm, long_while, std::make_shared<nccl::Stop>(), true));
+      conformance::small_exchange(*many.back());
+      const int open = nccl::Socket::open_now();
+      for (int m = most; m < open && !most.compare_exchange_weak(m, open);) continue;
+    }
+  });
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_GT(most, 12) << "there is room for more than one";
+  EXPECT_LE(most, 256 / 4);
+  EXPECT_EQ(nccl::Socket::open_now(), 0);
 }
 
 TEST_F(NcclSockets, ARankThatHasGoneIsNoticedAtOnce) {

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -24,11 +25,25 @@ constexpr int most_ranks = 64;       // each has a connection to each
 constexpr double mesh_patience = 3;  // seconds; all ranks are in it at once
 constexpr int gather_spins = 500;    // see Rounds
 
-/// Whether the program keeps most of the files that it may have open.
-bool leaves_files(int ranks) {
-  rlimit limit{};
-  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && static_cast<rlim_t>(ranks) <= limit.rlim_cur / 16;
-}
+/// The sockets that a rank is going to have. A process may have several ranks, and many communicators.
+class Planned {
+ public:
+  explicit Planned(int sockets) : sockets_(sockets) { all += sockets; }
+  ~Planned() { all -= sockets_; }
+  Planned(const Planned&) = delete;
+  Planned& operator=(const Planned&) = delete;
+
+  /// Whether the program keeps most of the files that it may have open.
+  [[nodiscard]] bool leaves_files() const {
+    rlimit limit{};
+    return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && static_cast<rlim_t>(sockets_) <= limit.rlim_cur / 16 &&
+           static_cast<rlim_t>(Socket::open_now() + all) <= limit.rlim_cur / 4;
+  }
+
+ private:
+  inline static std::atomic<int> all{0};
+  int sockets_;
+};
 
 /// What a rank tells the others of itself.
 struct Place {
@@ -59,8 +74,8 @@ std::vector<T> gather(Link& data, const Setup& s, const T& mine) {
 }
 
 /// Where this rank listens from now on, if it can.
-Place listen(Socket& listener, const Setup& s) {
-  if (!s.sockets || !leaves_files(s.size)) return {};
+Place listen(Socket& listener, const Planned& planned, const Setup& s) {
+  if (!s.sockets || !planned.leaves_files()) return {};
   const auto interface = interface_for_ranks();
   Place place;
   if (interface) listener = Socket::listen(interface->address);
@@ -76,8 +91,9 @@ Place listen(Socket& listener, const Setup& s) {
 
 /// None if a rank cannot.
 std::vector<Socket> connect(Link& data, const Setup& s) {
+  const Planned planned(s.size);
   Socket listener;
-  const std::vector<Place> places = gather(data, s, listen(listener, s));
+  const std::vector<Place> places = gather(data, s, listen(listener, planned, s));
   std::vector<Address> addresses;
   for (const Place& p : places) addresses.push_back(p.address);
   const auto nowhere = std::ranges::find(addresses, 0, &Address::family);

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -15,6 +16,8 @@ namespace {
 
 constexpr int kind = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
 constexpr int backlog = 128;  // more than there are ranks: strangers shall not keep them out
+
+std::atomic<int> open_sockets{0};
 
 struct Name {
   sockaddr_storage storage{};
@@ -77,6 +80,12 @@ std::string text_of(const Address& a) {
   return std::string(text) + " port " + std::to_string(a.port);
 }
 
+Socket::Socket(int fd) : fd_(fd) {
+  if (fd >= 0) ++open_sockets;
+}
+
+int Socket::open_now() { return open_sockets; }
+
 Socket::Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
 
 Socket& Socket::operator=(Socket&& other) noexcept {
@@ -90,6 +99,7 @@ void Socket::close() noexcept {
   if (fd_ < 0) return;
   ::shutdown(fd_, SHUT_RDWR);
   ::close(std::exchange(fd_, -1));
+  --open_sockets;
 }
 
 std::optional<std::size_t> Socket::send(std::span<const std::uint8_t> data) {

@@ -29,7 +29,7 @@ std::string text_of(const Address& address);
 class Socket {
  public:
   Socket() = default;
-  explicit Socket(int fd) : fd_(fd) {}
+  explicit Socket(int fd);
   ~Socket() { close(); }
   Socket(Socket&& other) noexcept;
   Socket& operator=(Socket&& other) noexcept;
@@ -49,6 +49,8 @@ class Socket {
   Socket accept(bool& failed);
   /// To a listening one, in a while; closed if that cannot be.
   static Socket connect(const Address& to);
+  /// Of this process.
+  static int open_now();
 
  private:
   int fd_ = -1;
