@@ -56,7 +56,8 @@ bool was_spawned() {
   return parent != MPI_COMM_NULL;
 }
 
-/// Whether its ranks are threads too (MPICH's MPIX_Threadcomm_init): there are more than its group's.
+/// Whether its ranks are threads too (MPICH's MPIX_Threadcomm_init): there are more than its group's. (Of a grid that
+/// leaves ranks out MPICH's group has those, too.)
 bool is_of_threads(MPI_Comm comm) {
   MPI_Group its = MPI_GROUP_NULL;
   int ranks = 0, processes = 0;
@@ -64,7 +65,7 @@ bool is_of_threads(MPI_Comm comm) {
   PMPI_Comm_group(comm, &its);
   PMPI_Group_size(its, &processes);
   PMPI_Group_free(&its);
-  return ranks != processes;
+  return ranks > processes;
 }
 
 /// Whether it is tied to a stream of MPICH's (MPIX_Stream_comm_create), over which MPICH 5's own calls that do not
