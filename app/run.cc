@@ -81,18 +81,18 @@ void set_environment(const RunOptions& o, const Session& session, const std::str
 }
 
 /// Where the command line itself says what is to be loaded before the program (env LD_PRELOAD=V, mpirun -x
-/// LD_PRELOAD=V, mpiexec -genv LD_PRELOAD V), that comes after the library. Whether there is such a place.
+/// LD_PRELOAD=V, mpiexec -genv LD_PRELOAD V), that comes after the library. Whether Open MPI is told so by -x.
 bool join_preloads(std::vector<std::string>& words, const std::string& library) {
   constexpr std::string_view name = "LD_PRELOAD";
-  bool any = false;
+  bool by_x = false;
   for (std::size_t i = 1; i < words.size(); ++i) {
     const bool given = words[i].starts_with(std::string(name) + "=");
     if (given) words[i].insert(name.size() + 1, library + ":");
     const bool follows = i > 1 && words[i - 1] == name && words[i - 2].ends_with("env");
     if (follows) words[i].insert(0, library + ":");
-    any = any || given || follows;
+    by_x = by_x || (given && words[i - 1].ends_with("-x"));
   }
-  return any;
+  return by_x;
 }
 
 /// Open MPI's launcher hands its environment to ranks on other hosts only where it is told to: by -x, or in a list that
