@@ -213,6 +213,10 @@ BackgroundLine& Group::background() {
   return *background_;
 }
 
+void Group::revoke(int (*mpi)(MPI_Comm)) {
+  if (own_ != nullptr) mpi(own_->get());
+}
+
 void Group::renew_errors() {
   if (background_) background_->renew_errors();
 }

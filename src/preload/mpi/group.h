@@ -82,6 +82,8 @@ class BackgroundLine {
   void renew_errors();
   /// The program frees its communicator while there are calls over it: their errors have this one's from now on.
   void outlive_program();
+  /// As Group::revoke().
+  void revoke(int (*mpi)(MPI_Comm)) { mpi(own_->get()); }
   /// The program's communicator.
   [[nodiscard]] MPI_Comm program() const { return program_; }
   /// The line, if all that was submitted is done and it is there; else null. It is the caller's until the next
@@ -139,6 +141,9 @@ class Group {
   /// Only if accompanied.
   BackgroundLine& background();
   void renew_errors();
+  /// The program has revoked its communicator, by `mpi`: what waits over Laconic's ends with an error, too, on all
+  /// ranks.
+  void revoke(int (*mpi)(MPI_Comm));
   /// Whether all calls in the background are over.
   [[nodiscard]] bool is_idle() { return !background_ || background_->is_idle(); }
 

@@ -279,6 +279,14 @@ void renew_persistent_errors(MPI_Comm comm) {
   }
 }
 
+void revoke_persistent(MPI_Comm comm, int (*mpi)(MPI_Comm)) {
+  if (persistent_count == 0) return;
+  const std::lock_guard lock(persistent_mutex);
+  for (const auto& [request, ours] : persistents) {
+    if (ours->line.program() == comm) ours->line.revoke(mpi);
+  }
+}
+
 void outlive_communicator(MPI_Comm comm) {
   if (persistent_count == 0) return;
   const std::lock_guard lock(persistent_mutex);

@@ -48,6 +48,8 @@ void forget_persistent(MPI_Request request);
 
 /// When the program has set a communicator's error handler: persistent calls over it follow.
 void renew_persistent_errors(MPI_Comm comm);
+/// When the program has revoked a communicator, by `mpi`: persistent calls over it end with errors.
+void revoke_persistent(MPI_Comm comm, int (*mpi)(MPI_Comm));
 /// When the program frees a communicator, before MPI does: persistent calls over it stay.
 void outlive_communicator(MPI_Comm comm);
 /// For MPI_Cancel, which `mpi` is: an error for what is one of ours and not done, as MPI itself has it for collectives.
