@@ -1,5 +1,5 @@
-/* A communicator is revoked (Open MPI 5, started with fault tolerance) while ranks wait in calls over it: all of them end
- * with an error, and MPI goes on.
+/* A communicator is revoked (Open MPI 5, started with fault tolerance) while ranks wait in calls over it: all of them
+ * end with an error, and MPI goes on.
  *
  *   revoked 0
  *

@@ -84,7 +84,7 @@ int MPI_Query_thread(int* provided) {
 
 int MPI_Finalize(void) {
   static const auto mpi = next<decltype(&PMPI_Finalize)>("MPI_Finalize");
-  Runtime::stop();
+  Runtime::before_finalize();
   return mpi();
 }
 

@@ -149,6 +149,10 @@ void Runtime::start() noexcept {
     made->has_starts_ = starts != 0;
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, has_been_freed, &made->keyval_, nullptr);
     PMPI_Add_error_class(&made->error_class_);
+    int last = MPI_KEYVAL_INVALID;
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, is_over, &last, nullptr);
+    made->stops_by_itself_ = PMPI_Comm_set_attr(MPI_COMM_SELF, last, nullptr) == MPI_SUCCESS;
+    PMPI_Comm_free_keyval(&last);  // the attribute stays
     prepare_datatypes();
     prepare_requests();
     prepare_groups();
@@ -157,6 +161,15 @@ void Runtime::start() noexcept {
   } catch (const std::exception& e) {
     warn(e.what());
   }
+}
+
+int Runtime::is_over(MPI_Comm, int, void*, void*) {
+  stop();
+  return MPI_SUCCESS;
+}
+
+void Runtime::before_finalize() noexcept {
+  if (active_ != nullptr && !active_->stops_by_itself_) stop();
 }
 
 void Runtime::stop() noexcept {

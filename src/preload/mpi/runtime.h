@@ -32,8 +32,11 @@ class Runtime {
   /// After MPI has been initialised: agrees with the other ranks and, if all are of one mind, becomes active. Otherwise
   /// one rank says on standard error why not. Never throws.
   static void start() noexcept;
-  /// Collective, before MPI is finalised: waits for what is under way, writes the report if one was asked for.
+  /// Collective, while MPI is finalised: waits for what is under way, writes the report if one was asked for. By itself
+  /// when MPI deletes the attributes of MPI_COMM_SELF, of which Laconic's is the last: for the program's own functions
+  /// that are called then MPI still is as ever. By before_finalize() where it has none.
   static void stop() noexcept;
+  static void before_finalize() noexcept;
 
   [[nodiscard]] const Config& config() const { return config_; }
   [[nodiscard]] const Policy& policy() const { return policy_; }
@@ -85,6 +88,7 @@ class Runtime {
   void report();
   std::unique_ptr<Group> take(const void* group);
   void release_idle();
+  static int is_over(MPI_Comm self, int keyval, void* none, void* extra);
   static int has_been_freed(MPI_Comm comm, int keyval, void* group, void* extra);
 
   static Runtime* active_;
@@ -94,6 +98,7 @@ class Runtime {
   std::uint64_t least_bytes_ = 0;
   std::array<bool, 16> serves_some_{};  ///< by collective
   bool has_threads_ = false, has_starts_ = false;
+  bool stops_by_itself_ = false;
   int keyval_ = MPI_KEYVAL_INVALID;  ///< of the attribute that is a communicator's Group
   int error_class_ = MPI_ERR_OTHER;
   std::map<std::string, int> codes_;  ///< of errors, by their texts

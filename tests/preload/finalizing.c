@@ -1,0 +1,71 @@
+/* What MPI calls when it is finalised, a function that deletes an attribute of MPI_COMM_SELF, still makes calls of all
+ * kinds.
+ *
+ *   finalizing TOLERANCE
+ *
+ * Prints "calls, all as they should be" on rank 0, or what was wrong, with exit status 1. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION < 5
+#include <mpi-ext.h>
+#define ALLREDUCE_INIT MPIX_Allreduce_init
+#else
+#define ALLREDUCE_INIT MPI_Allreduce_init
+#endif
+
+enum { COUNT = 20000 };
+
+static int rank, size, wrong, calls;
+static double tolerance;
+static float x[COUNT], y[COUNT];
+static MPI_Request kept;
+
+static void check(const char* what) {
+  int good = 1;
+  for (int i = 0; i < COUNT; ++i) {
+    const double off = y[i] - (size * (double)(i % 100) + size * (size - 1) / 2.0);
+    good = good && off <= tolerance + 1e-6 && off >= -tolerance - 1e-6;
+    y[i] = -1;
+  }
+  ++calls;
+  if (!good && wrong++ < 5) fprintf(stderr, "rank %d: %s\n", rank, what);
+}
+
+static void sums(void) {
+  MPI_Request request;
+  MPI_Start(&kept);
+  MPI_Wait(&kept, MPI_STATUS_IGNORE);
+  check("a persistent sum");
+  MPI_Allreduce(x, y, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  check("a sum");
+  MPI_Iallreduce(x, y, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  check("a sum that does not block");
+}
+
+static int at_the_end(MPI_Comm self, int key, void* value, void* extra) {
+  (void)self, (void)key, (void)value, (void)extra;
+  sums();
+  MPI_Request_free(&kept);
+  int all = 0;
+  MPI_Reduce(&wrong, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (rank == 0 && all == 0) printf("%d calls, all as they should be\n", calls);
+  return MPI_SUCCESS;
+}
+
+int main(int argc, char** argv) {
+  int provided, key;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  tolerance = argc > 1 ? atof(argv[1]) : 0;
+  for (int i = 0; i < COUNT; ++i) x[i] = (float)(i % 100 + rank);
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_the_end, &key, NULL);
+  MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+  ALLREDUCE_INIT(x, y, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &kept);
+  sums();
+  MPI_Finalize();
+  return wrong != 0;
+}
