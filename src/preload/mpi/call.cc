@@ -421,8 +421,7 @@ bool is_refused(const Call& call, int rank, int size) {
   if (is_rooted(call.collective) && (call.root < 0 || call.root >= size)) return true;
   const std::vector<const Side*> sides = sides_of(call, rank);
   return std::any_of(sides.begin(), sides.end(), [&](const Side* side) {
-    return !elements_of(*side, size) || !is_type(call, *side) ||
-           is_misplaced(side == &call.recv ? written_side(call, rank) : *side, size);
+    return !elements_of(*side, size) || !is_type(call, *side) || is_misplaced(*side, size);
   });
 }
 

@@ -107,7 +107,8 @@ std::uint64_t bytes_at_a_glance(Call& call);
 /// (4 and 5), since who is refused waits for nobody.
 int alias_error(const Call& call, int rank, int size);
 
-/// Whether MPI refuses the call at once for what this rank gives: counts, types or the root are none.
+/// Whether MPI refuses an irregular call at once for what this rank gives: counts, types, places or the root are none.
+/// (Of others there is no shape then.)
 bool is_refused(const Call& call, int rank, int size);
 
 /// What one rank has to say of an irregular call, and what all of them make of it: all ranks' words, in rank order.

@@ -74,7 +74,9 @@ int perform_later(Runtime& runtime, Line& line, const Pending& pending) noexcept
 
 int alias_error(const Call& call, const Group& group) { return alias_error(call, group.rank(), group.size()); }
 
-bool is_refused(const Call& call, const Group& group) { return is_refused(call, group.rank(), group.size()); }
+bool is_refused(const Call& call, const Group& group) {
+  return call.irregular && is_refused(call, group.rank(), group.size());
+}
 
 int to_the_end(const PlainStart& start, MPI_Comm comm) {
   MPI_Request request = MPI_REQUEST_NULL;
