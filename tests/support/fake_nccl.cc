@@ -16,7 +16,7 @@ namespace laconic::fake {
 namespace {
 
 std::atomic<std::size_t> communicators = 0;
-std::atomic<std::size_t> sends = 0, sent_bytes = 0, all_gathers = 0;
+std::atomic<std::size_t> sends = 0, sent_bytes = 0, all_gathers = 0, senders = 0;
 
 ncclComm_t handle_of(const MemberPtr& member);
 const MemberPtr& member_of(ncclComm_t comm);
@@ -86,7 +86,10 @@ ncclResult_t call(const Op& op, ncclComm_t comm, cudaStream_t stream) {
   if (reads && op.count != 0) require_reachable(op.from);
   if (writes && op.count != 0) require_reachable(op.to);
   if (reads && writes) require_in_place_or_apart(op, *m);
-  if (op.kind == Kind::send) ++sends, sent_bytes += op.bytes();
+  if (op.kind == Kind::send) {
+    ++sends, sent_bytes += op.bytes();
+    if (!m->group->has_sent.exchange(true)) ++senders;
+  }
   if (op.kind == Kind::all_gather) ++all_gathers;
 
   auto& all = open_group.all;
@@ -153,7 +156,7 @@ ncclResult_t progress(const MemberPtr& m) {
 
 void set_async_error(ncclComm_t comm, ncclResult_t error) { *member_of(comm)->error = error; }
 std::size_t live_communicators() { return communicators; }
-Traffic traffic() { return {sends, sent_bytes, all_gathers}; }
+Traffic traffic() { return {sends, sent_bytes, all_gathers, senders}; }
 
 }  // namespace laconic::fake
 

@@ -30,6 +30,7 @@ std::size_t live_communicators();
 /// What a test may count: groups that were launched and the sends and all-gathers in them, by all ranks.
 struct Traffic {
   std::size_t sends = 0, sent_bytes = 0, all_gathers = 0;
+  std::size_t senders = 0;  ///< communicators with sends
 };
 Traffic traffic();
 

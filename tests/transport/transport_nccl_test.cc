@@ -405,10 +405,25 @@ TEST_P(NcclTransport, NothingButTheMessagesTravels) {
   EXPECT_EQ(after.sent_bytes - before.sent_bytes, 1200U);
 }
 
+// So that one group begins while another ends.
+TEST_P(NcclTransport, GroupsTakeCommunicatorsInTurn) {
+  constexpr int messages = 6;
+  const fake::Traffic before = fake::traffic();
+  over_nccl(2, [](Transport& t) {
+    Buffer data(std::size_t{1} << 20, static_cast<std::uint8_t>(1 + t.rank()));
+    for (int i = 0; i < messages; ++i) {
+      if (t.rank() == 0) t.isend(data, 1, 0).wait();
+      if (t.rank() == 1) t.irecv(data, 0, 0).wait();
+    }
+    EXPECT_EQ(data, Buffer(data.size(), 1));
+    t.allgather_small({}, {});
+  });
+  EXPECT_EQ(fake::traffic().senders - before.senders, 3U);
+}
+
 // Of many messages few are under way at once: what a rank sends on does not wait for all that it gets.
 TEST_P(NcclTransport, LongMessagesTakeTurnsWithWhatIsSentOn) {
-  // What is sent on goes in the fourth round at the latest, and the first two have a share of 1 MiB each; no round has
-  // more than 24 messages.
+  // What is sent on goes in the fourth round at the latest, and no round has more than 24 messages.
   constexpr std::size_t messages = 56;
   constexpr std::size_t bytes = std::size_t{512} << 10;
   over_nccl(3, [](Transport& t) {

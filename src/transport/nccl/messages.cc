@@ -66,14 +66,12 @@ void Rounds::drop(const Awaited& awaited) noexcept {
 
 bool Rounds::land() {
   bool news = false;
-  while (!flights_.empty() && (!flights_.front().operation || flights_.front().operation->done())) {
-    Flight& flight = flights_.front();
+  std::erase_if(flights_, [&](Flight& flight) {  // marks the ends of others as soon as it can be
+    if (flight.operation && !flight.operation->done()) return false;
     news = news || !flight.arrivals.empty();
     land(flight);
-    flights_.pop_front();
-  }
-  // The next one's end is marked as soon as it can be.
-  if (!flights_.empty() && flights_.back().operation) static_cast<void>(flights_.back().operation->launched());
+    return true;
+  });
   finish_deliveries();
   return news;
 }

@@ -20,8 +20,9 @@ constexpr int spins = 500;
 // several milliseconds.
 constexpr int spins_alone = 3 * spins;
 
-// Groups under way: one on the wire, and one that follows at once.
-constexpr std::ptrdiff_t most_flights = 2;
+// What two would do as well if headers, which queue behind data on the wire, did not hold up the next group. Each takes
+// connections and memory of NCCL's.
+constexpr std::ptrdiff_t links = 3;
 
 int rank_in(ncclComm_t comm) {
   int rank = 0;
@@ -47,9 +48,11 @@ Rounds::Rounds(ncclComm_t parent, double timeout, std::shared_ptr<Stop> stop, bo
   pncclCommCount(parent, &size_);
   const BesideCaptures beside;  // for NCCL, too: it makes connections in the thread that asks
   const OnDevice as(device_);
-  data_ = std::make_unique<Link>(parent, rank_, timeout_, *stop_);
   try {
-    headers_ = make_headers(*data_, {parent, rank_, size_, timeout_, *stop_, pool_, sockets_});
+    for (std::ptrdiff_t k = 0; k < links; ++k) {
+      links_.push_back(std::make_unique<Link>(parent, rank_, timeout_, *stop_));
+    }
+    headers_ = make_headers(data_link(), {parent, rank_, size_, timeout_, *stop_, pool_, sockets_});
   } catch (const std::exception& e) {
     fail(e.what());  // before memory goes that NCCL may still work with
     throw;
@@ -155,9 +158,9 @@ void Rounds::fail(const std::string& what) noexcept {
   failure_ = what;
   const BesideCaptures beside;
   if (headers_ != nullptr) headers_->abort();
-  data_->abort();
+  for (const auto& link : links_) link->abort();
   if (headers_ != nullptr) headers_->await_silence();
-  data_->await_silence();
+  for (const auto& link : links_) link->await_silence();
 }
 
 void Rounds::advance(bool join) {
@@ -179,11 +182,12 @@ void Rounds::advance(bool join) {
 }
 
 bool Rounds::has_enough_under_way() const {
-  return std::ranges::count_if(flights_, [](const Flight& f) { return f.operation.has_value(); }) >= most_flights;
+  return std::ranges::count_if(flights_, [](const Flight& f) { return f.operation.has_value(); }) >= links;
 }
 
 bool Rounds::data_is_launched() {
-  return data_->ready() && (flights_.empty() || !flights_.back().operation || flights_.back().operation->launched());
+  return std::ranges::all_of(links_, [](const auto& link) { return link->ready(); }) &&
+         std::ranges::all_of(flights_, [](Flight& f) { return !f.operation || f.operation->launched(); });
 }
 
 bool Rounds::has_wish() const {
@@ -230,11 +234,18 @@ void Rounds::take_headers() {
   plan_sends(flight);
   for (int r = 0; r < size_; ++r) plan_arrivals(all[static_cast<std::size_t>(r)], r, flight);
   plan_small(all, flight);
+  Link& link = link_for(all, flight);
   if (!flight.transfers.empty()) {
     flight.begin = std::chrono::steady_clock::now();
-    data_->exchange(flight.transfers, data_->stream());
-    flight.operation.emplace(*data_, data_->stream());
+    link.exchange(flight.transfers, link.stream());
+    flight.operation.emplace(link, link.stream());
   }
+}
+
+Link& Rounds::link_for(std::span<const Header> all, const Flight& flight) {
+  const bool has_data = flight.answers || std::ranges::any_of(all, [](const Header& h) { return h.notices > 0; });
+  if (has_data) ++groups_;
+  return *links_[groups_ % links_.size()];
 }
 
 void Rounds::require_in_step(std::span<const Header> all) const {
@@ -325,7 +336,7 @@ void Rounds::close() {
   } else {
     headers_->close(patience);
   }
-  data_->close(patience);
+  for (const auto& link : links_) link->close(patience);
 }
 
 }  // namespace laconic::nccl

@@ -9,8 +9,10 @@
 // host never waits for either: it asks (drive()) and goes on with its own work. All ranks issue the same sequence of
 // all-gathers and groups, so kernels of one rank that hold each other up cannot make a circle.
 //
-// Groups follow each other on their stream. What a rank would send on as soon as it is there waits for all groups that
-// were begun before: so few are, and each takes a share of what there is (pace.h).
+// A group takes 0.1 ms beside its bytes, and what comes in it is there when all of it is. So there are several links,
+// each with a communicator and a stream of its own, that groups take in turn: while one begins or ends, others keep the
+// wire busy. What a rank would send on as soon as it is there waits for what was begun before: so one group is under
+// way on each link, and takes a share of what there is (pace.h).
 //
 // A round needs every rank, so a header of NCCL's that nobody answers would occupy the GPU for ever. Therefore a rank
 // begins a round only when it has messages to announce or to expect, stands in the small exchange, or is told to
@@ -76,8 +78,8 @@ class Rounds {
   [[nodiscard]] bool sockets() const { return sockets_; }
   [[nodiscard]] bool headers_on_device() const { return headers_->on_device(); }
   [[nodiscard]] PinnedPool& pool() { return pool_; }
-  /// For messages and PlainCollectives.
-  [[nodiscard]] Link& data_link() { return *data_; }
+  /// For PlainCollectives; messages go over it, too.
+  [[nodiscard]] Link& data_link() { return *links_.front(); }
 
   Sent send(std::span<const std::uint8_t> data, int to, int tag);
   Awaited receive(std::span<std::uint8_t> buffer, int from, int tag);
@@ -151,7 +153,7 @@ class Rounds {
   [[nodiscard]] bool has_wish() const;
   /// Whether this rank itself needs the present round.
   [[nodiscard]] bool needs_round() const;
-  /// Whether the data of the last round are on their stream.
+  /// Whether the data of all rounds so far are on their streams.
   [[nodiscard]] bool data_is_launched();
   [[nodiscard]] bool has_enough_under_way() const;
   void offer_header();
@@ -161,6 +163,8 @@ class Rounds {
   void plan_sends(Flight& flight);
   void plan_arrivals(const Header& header, int from, Flight& flight);
   void plan_small(std::span<const Header> all, Flight& flight);
+  /// The one that this round's data go over, on all ranks.
+  [[nodiscard]] Link& link_for(std::span<const Header> all, const Flight& flight);
   void answer(const std::uint8_t* payloads, std::size_t stride);
   /// True: something has come that this rank waits for.
   bool land();
@@ -176,7 +180,7 @@ class Rounds {
   bool sockets_;
   std::optional<std::string> failure_;
   PinnedPool pool_;
-  std::unique_ptr<Link> data_;
+  std::vector<std::unique_ptr<Link>> links_;  ///< for data
   std::unique_ptr<Headers> headers_;
   bool offered_ = false;          ///< this rank's header of the present round
   std::optional<Stream> copies_;  ///< of late messages into device memory
@@ -185,7 +189,7 @@ class Rounds {
   std::vector<Sent> announced_;  ///< in the present round
   std::list<Awaited> posted_;    ///< not yet matched
   std::list<Arriving> unasked_;  ///< not yet matched, under way or landed
-  std::deque<Flight> flights_;
+  std::list<Flight> flights_;
   std::list<Delivery> deliveries_;
   Pace pace_;
   std::size_t share_ = Pace::least_share;  ///< bytes in a round, but for the message with which they are reached
@@ -193,6 +197,7 @@ class Rounds {
   std::optional<Operation> left_;  ///< the last one; a communicator's operations follow each other
 
   std::uint64_t round_ = 0;
+  std::uint64_t groups_ = 0;  ///< rounds in which some rank had data to send
   std::optional<Small> small_;
 };
 
