@@ -11,6 +11,10 @@ namespace {
 
 constexpr std::size_t piece = std::size_t{1} << 20;
 
+/// Of the reports, so that workspaces begin at a line.
+constexpr std::size_t reports_bytes = 256;
+static_assert(reports_bytes >= Buffers::most_reports * sizeof(Report));
+
 /// CUDA copies memory that is pinned, or memory that is not, but nothing that is both.
 bool is_all_of_a_kind(const std::uint8_t* p, std::size_t bytes) {
   if (bytes == 0) return true;
@@ -60,10 +64,7 @@ std::uint8_t* PinnedBuffer::at_least(std::size_t bytes) {
   });
 }
 
-Buffers::Buffers() {
-  reports_.at_least(most_reports * sizeof(Report));
-  reports_here_.at_least(most_reports * sizeof(Report));
-}
+Buffers::Buffers() { reports_here_.at_least(most_reports * sizeof(Report)); }
 
 void Buffers::finish() const {
   const BesideCaptures beside;
@@ -110,18 +111,13 @@ void Buffers::copy_out(std::uint8_t* to, const std::uint8_t* from_device, std::s
 }
 
 Workspace Buffers::workspace(std::size_t bytes) {
-  return {workspace_.at_least(sizeof(Report) + bytes) + sizeof(Report), bytes};
+  return {workspace_.at_least(reports_bytes + bytes) + reports_bytes, bytes};
 }
 
-Report* Buffers::report(int i) {
-  return i == 0 ? reinterpret_cast<Report*>(workspace_.at_least(0))
-                : reinterpret_cast<Report*>(reports_.at_least(0)) + i;
-}
+Report* Buffers::report(int i) { return reinterpret_cast<Report*>(workspace_.at_least(0) + reports_bytes) - (i + 1); }
 
 void Buffers::fetch_reports(int n) {
-  auto* const here = reports_here_.at_least(0);
-  copy(here, report(0), sizeof(Report));
-  copy(here + sizeof(Report), report(1), static_cast<std::size_t>(n - 1) * sizeof(Report));
+  copy(reports_here_.at_least(0), report(n - 1), static_cast<std::size_t>(n) * sizeof(Report));
 }
 
 bool Buffers::are_done() const {
@@ -136,6 +132,7 @@ std::array<Report, Buffers::most_reports> Buffers::finished_reports(int n) {
   std::array<Report, most_reports> found;
   finish();
   std::memcpy(found.data(), reports_here_.at_least(0), static_cast<std::size_t>(n) * sizeof(Report));
+  std::reverse(found.begin(), found.begin() + n);
   return found;
 }
 

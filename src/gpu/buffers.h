@@ -72,9 +72,9 @@ class Buffers {
     double encoded = 0, summed = 0;
   } lengths;
 
-  /// For the next operation, with its first report right before it: one memset clears both.
+  /// For the next operation, with the reports right before it, the first one last: one memset clears what it uses.
   [[nodiscard]] Workspace workspace(std::size_t bytes);
-  /// In device memory. The first moves with the workspace.
+  /// In device memory, where they move with the workspace.
   [[nodiscard]] Report* report(int i);
   /// Enqueues a copy of the first n of them.
   void fetch_reports(int n);
@@ -86,8 +86,7 @@ class Buffers {
  private:
   Stream stream_ = nullptr;
   DeviceBuffer workspace_;
-  DeviceBuffer reports_;  ///< but for the first
-  PinnedBuffer reports_here_;
+  PinnedBuffer reports_here_;  ///< in the same order
 };
 
 }  // namespace laconic::gpu

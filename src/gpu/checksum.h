@@ -219,12 +219,15 @@ LACONIC_GPU_FN void run_checksum(const Tile& tile, std::uint64_t number, std::ui
   if (bytes > readable || bytes < frame::header_bytes || bytes % 4 != 0) return;
   const std::uint64_t words = (bytes - frame::header_bytes) / 4;
   const std::uint64_t span = checksum_span(words, tiles);
-  if (number != 0 && number * tile_warps * span >= words) return;
-  tile.each_warp([&](const Warp& w, int k) { table.fill(w, k, powers); });
+  const bool has_part = number * tile_warps * span < words;
+  // Mostly a tile without a part: of a short frame the header takes as long as one.
+  const bool has_header = number + 1 == tiles;
+  if (has_part) tile.each_warp([&](const Warp& w, int k) { table.fill(w, k, powers); });
+  if (!has_part && !has_header) return;
   tile.each_warp([&](const Warp& w, int k) {
     const std::uint64_t first = number * tile_warps + static_cast<std::uint64_t>(k);
     const std::uint64_t begin = first * span;
-    std::uint32_t sum = first == 0 ? checksum_of_header(w, powers.words, frame, words) : 0;
+    std::uint32_t sum = has_header && k == tile_warps - 1 ? checksum_of_header(w, powers.words, frame, words) : 0;
     if (begin < words) {
       const std::uint64_t n = words - begin < span ? words - begin : span;
       sum ^= checksum_of_span(w, powers, table, frame + frame::header_bytes + 4 * begin, n, words - begin - n);

@@ -75,6 +75,7 @@ struct Layout {
   std::uint32_t* taken = nullptr;
   std::size_t zeros = 0;
   std::array<std::uint64_t*, most_operands> offsets{};
+  std::uint64_t* written = nullptr;  ///< offsets in the result
   KeptTile* kept = nullptr;
   std::uint32_t* placed = nullptr;
   std::uint8_t* scratch = nullptr;
@@ -109,6 +110,7 @@ Layout lay_out(std::size_t count, bool writes, int frames, std::size_t scratch_b
   if (scratch_bytes > 0) l.taken = c.cut<std::uint32_t>(scratch_places(count));
   l.zeros = c.used();
   for (int j = 0; j < frames; ++j) l.offsets[j] = c.cut<std::uint64_t>(chunks + 1);
+  if (writes) l.written = c.cut<std::uint64_t>(chunks + 1);
   if (writes) l.kept = c.cut<KeptTile>(kept_places(chunks));
   if (scratch_bytes > 0) l.scratch = c.cut<std::uint8_t>(scratch_places(count) * scratch_bytes);
   l.bytes = c.used();
@@ -122,21 +124,36 @@ void require_array(const void* data, std::size_t count, DType dtype, const Grid&
   if (count > 0) require_aligned(data, size_of(dtype), what);
 }
 
-/// Clears what a call counts in, and its report.
+void require_divisor(std::uint32_t divisor, const Grid& grid) {
+  if (divisor == 0 || (divisor != 1 && grid.lossless()))
+    throw Error(Code::invalid_argument,
+                "divisor: " + std::to_string(divisor) + " works for frames with a step only, and not 0");
+}
+
+/// Clears what lies in one piece from the first of these reports on, or apart.
+void clear(Report* report, Report* of_values, Workspace workspace, std::size_t zeros, Stream stream) {
+  const auto zero = [&](void* from, std::size_t bytes) {
+    check_cuda(cudaMemsetAsync(from, 0, bytes, stream), "cudaMemsetAsync");
+  };
+  if (report + 1 != workspace.data) {
+    zero(workspace.data, zeros);
+    zeros = 0;
+  }
+  if (of_values != nullptr && of_values + 1 == report) return zero(of_values, 2 * sizeof(Report) + zeros);
+  zero(report, sizeof(Report) + zeros);
+  if (of_values != nullptr) zero(of_values, sizeof(Report));
+}
+
+/// Clears what a call counts in, and its reports.
 Layout begin(std::size_t count, bool writes, int frames, std::size_t scratch_bytes, Workspace workspace, Report* report,
-             Stream stream) {
+             Stream stream, Report* of_values = nullptr) {
   require_aligned(workspace.data, 16, "workspace");
   require_aligned(report, 8, "report");
   const Layout l = lay_out(count, writes, frames, scratch_bytes, workspace.data);
   if (workspace.bytes < l.bytes)
     throw Error(Code::too_small, "workspace: " + std::to_string(workspace.bytes) + " bytes, but the call needs " +
                                      std::to_string(l.bytes));
-  if (report + 1 == workspace.data) {
-    check_cuda(cudaMemsetAsync(report, 0, sizeof *report + l.zeros, stream), "cudaMemsetAsync");
-    return l;
-  }
-  check_cuda(cudaMemsetAsync(workspace.data, 0, l.zeros, stream), "cudaMemsetAsync");
-  check_cuda(cudaMemsetAsync(report, 0, sizeof *report, stream), "cudaMemsetAsync");
+  clear(report, of_values, workspace, l.zeros, stream);
   return l;
 }
 
@@ -159,13 +176,14 @@ void launch_checksum(const std::uint8_t* frame, std::uint64_t readable, std::uin
   launch<4>(reinterpret_cast<const void*>(&checksum_kernel), blocks, 0, {&frame, &readable, &p, &crc}, stream);
 }
 
-void finish_frame(const FrameOut& out, Stream stream) {
-  if (!out.checksum) return;
-  launch_checksum(out.data, out.capacity, reinterpret_cast<std::uint32_t*>(out.data + frame::at_crc), stream);
-}
-
-void require_room(const FrameOut& out, std::size_t count) {
+void require_room(const FrameOut& out, std::size_t count, const Grid& grid) {
   require_aligned(out.data, 16, "out");
+  if (out.values.report != nullptr) {
+    require_aligned(out.values.report, 8, "out.values.report");
+    require_array(out.values.y.data, out.values.y.count, out.values.y.dtype, grid, "out.values");
+    require_divisor(out.values.divisor, grid);
+    if (out.values.y.count != count) throw Error(Code::invalid_argument, "out.values: another count than the frame's");
+  }
   if (out.capacity < frame::header_bytes + slice::table_bytes(count))
     throw Error(Code::too_small, "out: " + std::to_string(out.capacity) + " bytes cannot hold the frame");
 }
@@ -179,6 +197,7 @@ Sink frame_sink(const FrameOut& out, std::size_t count, const Params& p, const L
   sink.states = l.states;
   sink.kept = l.kept;
   sink.placed = l.placed;
+  if (out.values.report != nullptr) sink.offsets = l.written;
   sink.places = static_cast<std::uint32_t>(kept_places(slice::chunks_of(count)));
   sink.delay = static_cast<std::uint32_t>(std::min(tiles, most_delay));
   sink.params = p;
@@ -204,12 +223,22 @@ void launch_decode(Params& p, Source& source, MutArray y, Report* report, Stream
             {&p, &source, &count, &y.data, &report}, stream);
 }
 
+/// What is still to be done behind its chunks.
+void finish_frame(const FrameOut& out, const Sink& sink, Stream stream) {
+  if (out.checksum)
+    launch_checksum(out.data, out.capacity, reinterpret_cast<std::uint32_t*>(out.data + frame::at_crc), stream);
+  if (out.values.report == nullptr) return;
+  Params p = slice::params_for(sink.params.grid, sink.params.operands, out.values.divisor);
+  Source source{out.data, out.capacity, sink.offsets, nullptr, 0};
+  launch_decode(p, source, out.values.y, out.values.report, stream);
+}
+
 void launch_sum(SumPlan& plan, ConstArray x, std::span<const FrameIn> in, std::size_t count, const FrameOut& out,
                 Workspace workspace, Report* report, Stream stream) {
   const KernelSet& k = kernels_for(plan.result);
   const std::size_t scratch_bytes = k.scratch_bytes(plan.operands);
-  require_room(out, count);
-  const Layout l = begin(count, true, plan.operands, scratch_bytes, workspace, report, stream);
+  require_room(out, count, plan.result.grid);
+  const Layout l = begin(count, true, plan.operands, scratch_bytes, workspace, report, stream, out.values.report);
   const std::size_t first = plan.local ? 1 : 0;
   Sources sources;
   for (std::size_t j = 0; j < in.size(); ++j)
@@ -219,7 +248,7 @@ void launch_sum(SumPlan& plan, ConstArray x, std::span<const FrameIn> in, std::s
   Sink sink = frame_sink(out, count, plan.result, l, report);
   launch<5>(k.sum, writing_blocks(sink), k.shared_bytes,
             {&plan, &x.data, &sources, &pool, &sink}, stream);
-  finish_frame(out, stream);
+  finish_frame(out, sink, stream);
 }
 
 }  // namespace
@@ -256,11 +285,11 @@ void encode(ConstArray x, const Grid& grid, const FrameOut& out, Workspace works
   require_array(x.data, x.count, x.dtype, grid, "x");
   Params p = slice::params_for(grid, 1);
   kernels_for(p);  // refuses a dtype before anything is enqueued
-  require_room(out, x.count);
-  const Layout l = begin(x.count, true, 0, 0, workspace, report, stream);
+  require_room(out, x.count, grid);
+  const Layout l = begin(x.count, true, 0, 0, workspace, report, stream, out.values.report);
   Sink sink = frame_sink(out, x.count, p, l, report);
   launch_encode(x, p, sink, stream);
-  finish_frame(out, stream);
+  finish_frame(out, sink, stream);
 }
 
 void encode(ConstArray x, const Grid& grid, const SlotsOut& out, Report* report, Stream stream) {
@@ -286,9 +315,7 @@ void encode(ConstArray x, const Grid& grid, const SlotsOut& out, Report* report,
 
 void decode(const FrameIn& in, MutArray y, Workspace workspace, Report* report, Stream stream, std::uint32_t divisor) {
   require_array(y.data, y.count, y.dtype, in.grid, "y");
-  if (divisor == 0 || (divisor != 1 && in.grid.lossless()))
-    throw Error(Code::invalid_argument,
-                "divisor: " + std::to_string(divisor) + " works for frames with a step only, and not 0");
+  require_divisor(divisor, in.grid);
   Params p = slice::params_for(in.grid, in.operands, divisor);
   kernels_for(p);
   const Layout l = begin(y.count, false, 1, 0, workspace, report, stream);

@@ -22,10 +22,18 @@
 namespace laconic::gpu {
 
 /// Memory of a call's own, at least as large as its ..._workspace() says. What it holds does not matter before or
-/// after. Where the call's report lies right before it, one memset clears both.
+/// after. Where the call's report lies right before it, and that of Values before this, one memset clears all.
 struct Workspace {
   void* data = nullptr;
   std::size_t bytes = 0;
+};
+
+/// Where a frame's values go that is decoded as soon as it has been written, which saves finding its chunks. Faults of
+/// that are in a report of its own.
+struct Values {
+  MutArray y;
+  Report* report = nullptr;  ///< null: it is not decoded
+  std::uint32_t divisor = 1;
 };
 
 /// Where a frame is to be written.
@@ -33,6 +41,7 @@ struct FrameOut {
   std::uint8_t* data = nullptr;
   std::size_t capacity = 0;  ///< frame::capacity() or sum_capacity() is always enough; less can be a Fault(too_small)
   bool checksum = true;      ///< without it, the header's checksum is 0, and only the device takes the frame
+  Values values{};
 };
 
 /// A frame to be read, and what it is announced to be; another one is a Fault(corrupt). The checksum is not looked at:

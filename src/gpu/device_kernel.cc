@@ -42,6 +42,13 @@ FrameOut DeviceKernel::room_for(std::size_t count) {
   return {buffers_.frames[result_frame].at_least(bytes), bytes};
 }
 
+FrameOut DeviceKernel::room_for(const Part& delivered) {
+  FrameOut out = room_for(delivered.count);
+  delivering_ = reports_;
+  out.values = {result(delivered), another_report(), divisor_};
+  return out;
+}
+
 Workspace DeviceKernel::begin(std::size_t workspace_bytes) {
   reports_ = 1;
   delivering_ = 0;
@@ -54,13 +61,6 @@ FrameIn DeviceKernel::bring(int i, frame::Bytes message, std::size_t count) {
   auto* const there = buffers_.frames[i].at_least(message.size());
   buffers_.copy_in(there, message.data(), message.size());
   return {there, message.size(), header.grid, header.operands};
-}
-
-void DeviceKernel::deliver_at_once(const Part& part, std::uint32_t operands, Workspace work) {
-  const std::size_t bytes = capacity(part.count);
-  const FrameIn in{buffers_.frames[result_frame].at_least(bytes), bytes, grid_, operands};
-  delivering_ = reports_;
-  decode(in, result(part), work, another_report(), buffers_.stream(), divisor_);
 }
 
 void DeviceKernel::fetch(std::size_t count, frame::MutBytes out, double& length) {
@@ -124,10 +124,9 @@ std::size_t DeviceKernel::encode(const Part& part, frame::MutBytes out) {
 
 std::size_t DeviceKernel::encode_final(const Part& part, frame::MutBytes out) {
   const ConstArray x = operand(part);
-  const Workspace work = begin(std::max(encode_workspace(x.count), decode_workspace(x.count)));
-  gpu::encode(x, grid_, room_for(x.count), work, buffers_.report(0), buffers_.stream());
+  const Workspace work = begin(encode_workspace(x.count));
+  gpu::encode(x, grid_, room_for(part), work, buffers_.report(0), buffers_.stream());
   fetch(x.count, out, buffers_.lengths.encoded);
-  deliver_at_once(part, 1, work);
   if (!finished({})) throw Error(Code::internal, "gpu: an array could not be encoded");
   const std::size_t bytes = take(x.count, out);
   if (!delivered_) deliver(part, out.first(bytes));
@@ -136,29 +135,25 @@ std::size_t DeviceKernel::encode_final(const Part& part, frame::MutBytes out) {
 
 std::size_t DeviceKernel::sum_of(std::optional<ConstArray> x, std::span<const frame::Bytes> messages, std::size_t count,
                                  frame::MutBytes out, Fate fate) {
-  const Workspace work = begin(std::max(sum_workspace(grid_.dtype, count, messages.size() + (x ? 1 : 0)),
-                                        fate.delivered != nullptr ? decode_workspace(count) : 0));
+  const Workspace work = begin(sum_workspace(grid_.dtype, count, messages.size() + (x ? 1 : 0)));
   std::array<FrameIn, most_operands> in{};
   for (std::size_t i = 0; i < messages.size(); ++i) in[i] = bring(static_cast<int>(i), messages[i], count);
   const auto frames = std::span(in).first(messages.size());
-  if (x) {
-    gpu::encode_sum(*x, frames, room_for(count), work, buffers_.report(0), buffers_.stream());
-  } else {
-    gpu::sum(frames, count, room_for(count), work, buffers_.report(0), buffers_.stream());
-  }
+  FrameOut sum = fate.delivered != nullptr ? room_for(*fate.delivered) : room_for(count);
+  sum.checksum = fate.sent_on;
   // The host needs an operand that the result takes the place of where the device cannot form the sum. There may be no
   // memory for it, and then nothing must be under way to `out`.
   if (fate.delivered != nullptr && x && overlap(*x, result(*fate.delivered))) x = put_aside(*x);
-  fetch(count, fate.sent_on ? out : frame::MutBytes(), buffers_.lengths.summed);
-  if (fate.delivered != nullptr) {
-    std::uint32_t operands = x ? 1 : 0;
-    for (const FrameIn& frame : frames) operands += frame.operands;
-    deliver_at_once(*fate.delivered, operands, work);
+  if (x) {
+    gpu::encode_sum(*x, frames, sum, work, buffers_.report(0), buffers_.stream());
+  } else {
+    gpu::sum(frames, count, sum, work, buffers_.report(0), buffers_.stream());
   }
+  fetch(count, fate.sent_on ? out : frame::MutBytes(), buffers_.lengths.summed);
   const bool on_device = finished(messages);
   if (fate.delivered == nullptr) return on_device ? take(count, out) : sum_on_host(x, messages, out);
   if (on_device && delivered_) return fate.sent_on ? take(count, out) : 0;
-  const std::size_t bytes = on_device ? take(count, out) : sum_on_host(x, messages, out);
+  const std::size_t bytes = on_device && fate.sent_on ? take(count, out) : sum_on_host(x, messages, out);
   deliver(*fate.delivered, out.first(bytes));
   return bytes;
 }

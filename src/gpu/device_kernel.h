@@ -52,13 +52,13 @@ class DeviceKernel : public Kernel {
   /// Brings plain elements to the device.
   [[nodiscard]] ConstArray bring_plain(ConstArray received);
   [[nodiscard]] FrameOut room_for(std::size_t count);
+  /// The same for the last step, whose frame is decoded, too.
+  [[nodiscard]] FrameOut room_for(const Part& delivered);
   /// For what is enqueued before the last step, whose report is the first one.
   [[nodiscard]] Report* another_report() { return buffers_.report(reports_++); }
   /// Has the frame of so many elements copied to `out` behind the last step. How long it is, nobody knows yet, so as
   /// much of it as the last one was long, `length` bytes an element, and something more: the host need not wait twice.
   void fetch(std::size_t count, frame::MutBytes out, double& length);
-  /// Decodes the frame of the last step, too.
-  void deliver_at_once(const Part& part, std::uint32_t operands, Workspace work);
   /// Waits for what was enqueued, and checks the messages meanwhile; false where the device could not form the sum,
   /// though the host can. Throws Error(corrupt) for a message that is damaged.
   bool finished(std::span<const frame::Bytes> messages);

@@ -33,8 +33,9 @@ struct Sink {
   KeptTile* kept = nullptr;         ///< places for so many tiles, used in turn; frames only
   std::uint32_t* placed = nullptr;  ///< of each of these, chunks placed from it so far; zero at first
   std::uint32_t places = 0;
-  std::uint32_t delay = 0;         ///< tile t places what tile t - delay has kept; at most `places`
-  std::uint16_t* sizes = nullptr;  ///< of slots, in units of 4 bytes; null for a frame
+  std::uint32_t delay = 0;           ///< tile t places what tile t - delay has kept; at most `places`
+  std::uint64_t* offsets = nullptr;  ///< where each chunk begins and the last one ends, if anyone asks; frames only
+  std::uint16_t* sizes = nullptr;    ///< of slots, in units of 4 bytes; null for a frame
   std::uint32_t slot_bytes = 0;
   Params params;  ///< of the frame
   Report* report = nullptr;
@@ -277,10 +278,14 @@ class TileWriter {
     const Made made{static_cast<Made::As>(load_from_afar(&kept.made[k].as)), w.from(bytes, k)};
     const std::uint64_t chunk = chunk_of(number, k);
     if (chunk + 1 == chunks_) end_frame(w, shared_.end);
-    if (made.bytes != 0 && !is_direct(made)) {
-      const std::uint32_t behind = w.sum<std::uint32_t>([&](int l) { return l >= k ? bytes[l] : 0U; });
-      put_in_frame(w, k, chunk, made, kept.bytes[k], shared_.end - behind);
+    const std::uint64_t at = shared_.end - w.sum<std::uint32_t>([&](int l) { return l >= k ? bytes[l] : 0U; });
+    if (sink_.offsets != nullptr && chunk < chunks_) {
+      w.each([&](int l) {
+        if (l == 0) sink_.offsets[chunk] = at;
+        if (l == 0 && chunk + 1 == chunks_) sink_.offsets[chunks_] = shared_.end;
+      });
     }
+    if (made.bytes != 0 && !is_direct(made)) put_in_frame(w, k, chunk, made, kept.bytes[k], at);
     w.each([&](int l) {
       if (l == 0) count_behind(&sink_.placed[number % sink_.places]);
     });

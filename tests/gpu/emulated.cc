@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <stdexcept>
+#include <string>
 
 namespace laconic::test {
 namespace {
@@ -75,6 +77,18 @@ void add_checksum(std::uint8_t* frame, std::size_t bytes) {
   slice::store(frame + frame::at_crc, emulated_checksum(frame, bytes, 3));
 }
 
+/// Where chunks were said to begin is where the table has them.
+void require_offsets(const std::vector<std::uint8_t>& frame, const std::vector<std::uint64_t>& offsets) {
+  const std::size_t chunks = offsets.size() - 1;
+  const std::size_t count = chunks * chunk_values;
+  std::uint64_t at = frame::header_bytes + slice::table_bytes(count);
+  for (std::size_t c = 0; c <= chunks && chunks > 0; ++c) {
+    if (offsets[c] != at)
+      throw std::logic_error("emulated: chunk " + std::to_string(c) + " is said to begin elsewhere");
+    if (c < chunks) at += 4 * std::uint64_t{slice::load<std::uint16_t>(&frame[frame::header_bytes + 2 * c])};
+  }
+}
+
 /// Runs `op(T, R, sink)` on a frame of this capacity and finishes it.
 template <class F>
 Emulated into_frame(const slice::Params& p, std::size_t count, std::size_t capacity, F f) {
@@ -89,11 +103,14 @@ Emulated into_frame(const slice::Params& p, std::size_t count, std::size_t capac
   sink.states = states.data();
   sink.params = p;
   sink.report = &report;
+  std::vector<std::uint64_t> offsets(slice::chunks_of(count) + 1);
+  sink.offsets = offsets.data();
   with_instance(p, [&](auto instance) { f(instance, sink); });
   result.faults = report.faults;
   if (report.faults != 0) return result;
   add_checksum(out.data(), capacity);
   result.frame.assign(out.data(), out.data() + report.bytes);
+  require_offsets(result.frame, offsets);
   return result;
 }
 

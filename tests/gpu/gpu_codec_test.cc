@@ -126,6 +126,48 @@ TEST_P(GpuCodec, AddsAsTheCpu) {
       }
 }
 
+/// Reports apart, and as one memset clears them with the workspace.
+TEST_P(GpuCodec, DecodesWhatItWrites) {
+  const DType t = GetParam();
+  for (const Grid& g : coded_grids_of(t, 2))
+    for (const Kind kind : all_kinds)
+      for (const std::size_t count : {1U, 2049U, 100001U})
+        for (const bool adds : {false, true}) {
+          if (adds && (g.lossless() || !sum_fits(g, 2))) continue;
+          SCOPED_TRACE(describe(t, g, kind, count) + (adds ? ", added" : ""));
+          const Array x = sample(t, kind, count);
+          const Outcome frame = encoded(x, g);
+          const DeviceMemory from(x.data(), x.size_bytes());
+          const DeviceMemory other(frame.frame.data(), frame.frame.size());
+          const DeviceMemory to(x.size_bytes());
+          const std::size_t bytes = std::max(gpu::encode_workspace(count), gpu::sum_workspace(t, count, 2));
+          const DeviceMemory memory(4 * sizeof(gpu::Report) + bytes);
+          const DeviceMemory out(frame::sum_capacity(t, count));
+          auto* const reports = memory.as<gpu::Report>();
+          const std::uint32_t operands = adds ? 2 : 1;
+          for (const int first : {0, 2}) {
+            const ConstArray array{from.data(), count, t};
+            const gpu::Values values{{to.data(), count, t}, reports + first, operands};
+            const gpu::FrameOut where{out.data(), out.size(), first == 0, values};
+            const gpu::Workspace work{reports + 4, bytes};
+            const gpu::FrameIn in{other.data(), frame.frame.size(), g};
+            if (adds) gpu::encode_sum(array, {&in, 1}, where, work, reports + first + 1, nullptr);
+            if (!adds) gpu::encode(array, g, where, work, reports + first + 1, nullptr);
+            must(cudaStreamSynchronize(nullptr));
+            std::array<gpu::Report, 2> found;
+            must(cudaMemcpy(found.data(), reports + first, sizeof found, cudaMemcpyDeviceToHost));
+            ASSERT_EQ(found[0].faults, 0U);
+            ASSERT_EQ(found[1].faults, 0U);
+            Array got(t, count);
+            must(cudaMemcpy(got.data(), to.data(), to.size(), cudaMemcpyDeviceToHost));
+            Array expected(t, count);
+            ASSERT_EQ(device_decode(out.bytes(found[1].bytes), g, operands, expected, operands), 0U);
+            ASSERT_TRUE(expected == got);
+            must(cudaMemset(to.data(), 0xA5, to.size()));
+          }
+        }
+}
+
 /// The same frame from a graph that is launched twice: nothing inside allocates or waits.
 TEST_P(GpuCodec, IsCapturedIntoGraphs) {
   const DType t = GetParam();
@@ -195,6 +237,13 @@ TEST(GpuCodecArguments, AreChecked) {
   EXPECT_EQ(encode(DType::f32, memory, g, {memory + 8, 56}), Code::invalid_argument);
   EXPECT_EQ(encode(DType::f32, memory, g, {memory, 20}), Code::too_small);
   EXPECT_EQ(encode(DType::f32, memory, g, out), Code::too_small) << "workspace";
+  const gpu::Values values{{memory, 8, DType::f32}, &report, 1};
+  const auto with = [&](const gpu::Values& v) { return encode(DType::f32, memory, g, {memory, 64, true, v}); };
+  EXPECT_EQ(with(values), Code::too_small) << "workspace";
+  EXPECT_EQ(with({{memory, 7, DType::f32}, &report, 1}), Code::invalid_argument);
+  EXPECT_EQ(with({{memory, 8, DType::f16}, &report, 1}), Code::invalid_argument);
+  EXPECT_EQ(with({{memory, 8, DType::f32}, &report, 0}), Code::invalid_argument);
+  EXPECT_EQ(with({{nullptr, 8, DType::f32}, &report, 1}), Code::invalid_argument);
   const std::vector<gpu::FrameIn> one = {{memory, 64, g, 1}};
   EXPECT_EQ(code_of([&] { gpu::sum(one, 8, out, {memory, 0}, &report, nullptr); }), Code::invalid_argument);
   const std::vector<gpu::FrameIn> unlike = {{memory, 64, g, 1}, {memory, 64, make_grid(DType::f32, 1e-3, 1), 1}};

@@ -1,6 +1,7 @@
 // How much travels in one group: what takes about half a millisecond. A group costs a fifth of that beside its bytes,
-// while others travel, and what a rank sends on waits for those that are under way. How fast messages come is measured by those who
-// get them, since systems take more from a sender than its link has carried; the slowest says how much all send.
+// while others travel, and what a rank sends on waits for those that are under way. How fast messages come is measured
+// by those who get them, since systems take more from a sender than its link has carried; the slowest says how much all
+// send.
 #pragma once
 
 #include <algorithm>
