@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <optional>
@@ -17,6 +18,18 @@
 #include "frame/frame.h"
 
 namespace laconic {
+
+/// A call that is to be made: of encode(), sum() or deliver(), or where it is final of encode_final() or sum_final().
+struct Task {
+  enum class What : std::uint8_t { encode, sum, deliver };
+  What what = What::encode;
+  Part part{};
+  bool final = false;
+  bool sent_on = true;                   ///< as sum_final() has it
+  std::optional<frame::Bytes> held{};    ///< of a sum
+  std::vector<frame::Bytes> received{};  ///< of a sum; or what is delivered
+  frame::MutBytes out{};
+};
 
 /// Called by one thread. Messages come from other ranks: a kernel checks them and throws Error(corrupt).
 class Kernel {
@@ -112,6 +125,17 @@ class Kernel {
 
   /// A received message of the result that goes on to other ranks: delivered, and encoded anew.
   virtual std::size_t reopen(const Part& /*part*/, frame::Bytes /*received*/, frame::MutBytes /*out*/) { return 0; }
+
+  /// True: begin() does something.
+  [[nodiscard]] virtual bool begins() const { return false; }
+
+  /// Says that this call will be made soon, so that a kernel with whom others work may have them begin. What it names
+  /// stays as it is until the call has been made, or forget(). Who announces several calls makes the first of them
+  /// first.
+  virtual void begin(const Task& /*task*/) noexcept {}
+
+  /// No call that was announced will be made.
+  virtual void forget() noexcept {}
 
   /// Of the time spent here so far, what went into arithmetic on plain values; asking sets it back to 0.
   double take_compute_seconds() { return std::exchange(compute_seconds_, 0); }

@@ -41,6 +41,7 @@ std::optional<Failure> Pipeline::run(const std::optional<Failure>& earlier) {
   try {
     run_program();
   } catch (...) {
+    kernel_.forget();
     // Messages may still be under way, into and out of buffers of ours. No scope that was left let go of them: they are
     // in inboxes and outgoing_.
     if (!transport_.lets_go()) comm_.pool().abandon();
@@ -127,7 +128,7 @@ void Pipeline::begin_step(const StepPlan& step) {
         send_poison(lane);
         continue;
       }
-      prepare(lane.envelopes[lane.next]);
+      prepare(lane.envelopes[lane.next], lane.next + 1 < lane.due ? &lane.envelopes[lane.next + 1] : nullptr);
       if (failure_) continue;
       flush_all();  // a piece of an operand goes to all who want it before the next one is encoded
       reap();
@@ -137,16 +138,17 @@ void Pipeline::begin_step(const StepPlan& step) {
 
 /// Encodes those of its pieces that are operands which nobody has asked for before, and sees to it that results which
 /// go as they are have been decoded.
-void Pipeline::prepare(const Envelope& envelope) {
+void Pipeline::prepare(const Envelope& envelope, const Envelope* following) {
+  announce_encoding(envelope);
+  if (following != nullptr) announce_encoding(*following);
   for (const Piece& p : envelope.pieces) {
     if (p.plain && !is_result(p)) continue;
     Slot& s = slot(p);
     if (s.message == nullptr && !s.queued) {
       const auto block = static_cast<std::size_t>(p.block);
       const bool final = final_version_[block] == 0 && program_.result[block];
-      // The first segment leaves as soon as it can: there is time for delivering it while it is on its way.
-      const bool at_once = final && p.segment != 0 && kernel_.delivers_as_it_encodes();
-      s.message = encoded(part(p), at_once);
+      const bool at_once = encodes_finally(p);
+      s.message = encoded(p, at_once);
       if (failure_) return;
       if (at_once) {
         s.queued = s.delivered = true;
@@ -157,6 +159,17 @@ void Pipeline::prepare(const Envelope& envelope) {
     }
     while (p.plain && !s.delivered && deliver_one()) continue;
   }
+}
+
+/// The first segment leaves as soon as it can: there is time for delivering it while it is on its way.
+bool Pipeline::encodes_finally(const Piece& p) const {
+  const auto block = static_cast<std::size_t>(p.block);
+  return final_version_[block] == 0 && program_.result[block] && p.segment != 0 && kernel_.delivers_as_it_encodes();
+}
+
+/// As above, of what others wait for.
+bool Pipeline::adds_finally(const Piece& p) {
+  return is_last_sum(p) && (p.segment != 0 || slot(p).sends_left == 0) && kernel_.delivers_as_it_adds();
 }
 
 bool Pipeline::is_result(const Piece& p) const {
@@ -254,7 +267,7 @@ void Pipeline::take_plain(int peer, const Piece& piece, const MessagePtr& receiv
     if (s.delivered) advance(peer, piece, nullptr);
     return;
   }
-  if (s.message == nullptr) s.message = encoded(part(piece));
+  if (s.message == nullptr) s.message = encoded(piece);
   if (failure_) return;
   MessagePtr sum;
   const bool done = guarded(what, [&] {
@@ -302,11 +315,17 @@ bool Pipeline::add_waiting(const Piece& piece) {
     from += (from.empty() ? "" : ", ") + std::to_string(peer);
   }
   const auto held = s.message == nullptr ? std::nullopt : std::optional(s.message->bytes());
-  // As in prepare(), the first segment of what others wait for leaves as soon as it can.
-  const bool at_once = is_last_sum(piece) && (piece.segment != 0 || s.sends_left == 0) && kernel_.delivers_as_it_adds();
+  const bool at_once = adds_finally(piece);
+  announce(s, {.what = Task::What::sum,
+               .part = part(piece),
+               .final = at_once,
+               .sent_on = !at_once || s.sends_left != 0,
+               .held = held,
+               .received = received});
+  announce_next_sum();
   const std::string what = block_name(piece.block) + " from rank" + (received.size() > 1 ? "s " : " ") + from;
   const bool done = guarded(what, [&] {
-    sum = comm_.pool().take(capacity_);
+    sum = room_of(s);
     const auto room = sum->room();
     comm_.pool().filled(sum, at_once ? kernel_.sum_final(part(piece), held, received, room, s.sends_left != 0)
                                      : kernel_.sum(part(piece), held, received, room));
@@ -335,12 +354,13 @@ void Pipeline::queue(const Piece& piece, MessagePtr message, int from) {
   deliveries_.push_back({part(piece), &slot(piece), std::move(message), from});
 }
 
-MessagePtr Pipeline::encoded(const Part& part, bool final) {
+MessagePtr Pipeline::encoded(const Piece& piece, bool final) {
   MessagePtr message;
-  guarded("its own " + block_name(part.block), [&] {
-    message = comm_.pool().take(capacity_);
+  guarded("its own " + block_name(piece.block), [&] {
+    message = room_of(slot(piece));
     const auto room = message->room();
-    comm_.pool().filled(message, final ? kernel_.encode_final(part, room) : kernel_.encode(part, room));
+    const Part p = part(piece);
+    comm_.pool().filled(message, final ? kernel_.encode_final(p, room) : kernel_.encode(p, room));
   });
   return message;
 }
@@ -452,6 +472,8 @@ bool Pipeline::deliver_one() {
   if (deliveries_.empty()) return false;
   const Delivery d = std::move(deliveries_.front());
   deliveries_.pop_front();
+  announce_delivery(d);
+  if (!deliveries_.empty()) announce_delivery(deliveries_.front());
   d.slot->delivered = guarded(block_name(d.part.block) + " from rank " + std::to_string(d.from), [&] {
     if (d.message == nullptr) {
       kernel_.keep(d.part);
@@ -493,7 +515,63 @@ bool Pipeline::guarded(const std::string& what, Work&& work) {
   }
 }
 
+bool Pipeline::is_to_encode(const Piece& p) {
+  const Slot& s = slot(p);
+  return !p.plain && s.message == nullptr && !s.queued;
+}
+
+void Pipeline::announce_encoding(const Envelope& envelope) {
+  const Piece& p = envelope.pieces[0];
+  if (envelope.pieces.size() != 1 || !is_to_encode(p)) return;
+  announce(slot(p), {.what = Task::What::encode, .part = part(p), .final = encodes_finally(p)});
+}
+
+void Pipeline::announce_delivery(const Delivery& d) {
+  if (d.message == nullptr || !kernel_.begins()) return;
+  const Timed clock(report_.stats.codec_seconds);
+  kernel_.begin({.what = Task::What::deliver, .part = d.part, .received = {d.message->bytes()}});
+}
+
+/// What has come already, and can be added by itself.
+void Pipeline::announce_next_sum() {
+  if (!kernel_.begins() || coded_.posted.empty()) return;
+  const Envelope& envelope = coded_.envelopes[coded_.next];
+  const Piece& p = envelope.pieces[0];
+  Slot& s = slot(p);
+  const bool adds = p.how == schedule::Combine::reduce && (!program_.exclusive || s.sends_left != 0) &&
+                    (sums_.empty() || sums_[static_cast<std::size_t>(p.block)][static_cast<std::size_t>(s.version)]);
+  if (envelope.pieces.size() != 1 || !adds || !s.waiting.empty()) return;
+  Posted& posted = coded_.posted.front();
+  if (!posted.request.test()) return;
+  const auto held = s.message == nullptr ? std::nullopt : std::optional(s.message->bytes());
+  const bool final = adds_finally(p);
+  announce(s, {.what = Task::What::sum,
+               .part = part(p),
+               .final = final,
+               .sent_on = !final || s.sends_left != 0,
+               .held = held,
+               .received = {posted.message->room().first(posted.request.received())}});
+}
+
+void Pipeline::announce(Slot& slot, Task task) {
+  if (!kernel_.begins()) return;
+  const Timed clock(report_.stats.codec_seconds);
+  try {
+    if (slot.room == nullptr) slot.room = comm_.pool().take(capacity_);
+  } catch (const std::exception&) {  // the call needs it, too, and will say so
+    return;
+  }
+  task.out = slot.room->room();
+  kernel_.begin(task);
+}
+
+/// For what the kernel writes next of this slot.
+MessagePtr Pipeline::room_of(Slot& slot) {
+  return slot.room != nullptr ? std::move(slot.room) : comm_.pool().take(capacity_);
+}
+
 void Pipeline::fail(Failure failure) {
+  kernel_.forget();  // before the memory goes that it works with
   const auto bytes = poison_of(failure);
   poison_ = comm_.pool().take(bytes.size());  // not a segment's: there may be no memory for that
   std::copy(bytes.begin(), bytes.end(), poison_->room().begin());

@@ -62,6 +62,7 @@ class Pipeline {
   };
   struct Slot {          ///< what this rank holds of one segment of one block
     MessagePtr message;  ///< null: only the operand in the caller's memory, or nothing, or nothing any more
+    MessagePtr room{};   ///< for what comes of a call that has been announced to the kernel
     std::vector<std::pair<int, MessagePtr>> waiting{};  ///< came after it, from these peers; to be added to it
     int version = 0;                                    ///< receives that went into it, or wait
     int sends_left = 0;                                 ///< of the message
@@ -98,7 +99,7 @@ class Pipeline {
   void lack_memory(const std::exception& why);
   MessagePtr room(Content content);
   void begin_step(const StepPlan& step);
-  void prepare(const Envelope& envelope);
+  void prepare(const Envelope& envelope, const Envelope* following);
   void receive(Inbox& inbox);
   void await(Request& request);
   MessagePtr readable(const MessagePtr& message);
@@ -107,7 +108,7 @@ class Pipeline {
   void combine(int peer, const Piece& piece, MessagePtr received);
   bool add_waiting(const Piece& piece);
   void advance(int peer, const Piece& piece, MessagePtr result);
-  MessagePtr encoded(const Part& part, bool final = false);
+  MessagePtr encoded(const Piece& piece, bool final = false);
   void flush_all();
   void flush(Lane& lane);
   bool post(const Envelope& envelope);
@@ -119,6 +120,15 @@ class Pipeline {
   bool deliver_one();
   void queue(const Piece& piece, MessagePtr message, int from);
   void note_what_stays();
+  // What the kernel is told before it is asked, if it cares; see Kernel::begin().
+  void announce_encoding(const Envelope& envelope);
+  void announce_delivery(const Delivery& delivery);
+  void announce_next_sum();
+  void announce(Slot& slot, Task task);
+  [[nodiscard]] bool is_to_encode(const Piece& p);
+  [[nodiscard]] bool encodes_finally(const Piece& p) const;
+  [[nodiscard]] bool adds_finally(const Piece& p);
+  MessagePtr room_of(Slot& slot);
   /// Runs kernel work against the codec's clock. False when it threw: the run has then failed.
   template <typename Work>
   bool guarded(const std::string& what, Work&& work);

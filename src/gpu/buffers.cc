@@ -64,7 +64,29 @@ std::uint8_t* PinnedBuffer::at_least(std::size_t bytes) {
   });
 }
 
+OwnStream::OwnStream() {
+  const BesideCaptures beside;
+  check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+}
+OwnStream::~OwnStream() {
+  const BesideCaptures beside;
+  cudaStreamDestroy(stream_);
+}
+
 Buffers::Buffers() { reports_here_.at_least(most_reports * sizeof(Report)); }
+
+Buffers::~Buffers() {
+  const BesideCaptures beside;
+  if (point_ != nullptr) cudaEventDestroy(point_);
+}
+
+void Buffers::follow(Stream other) {
+  const BesideCaptures beside;
+  if (point_ == nullptr)
+    check_cuda(cudaEventCreateWithFlags(&point_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  check_cuda(cudaEventRecord(point_, other), "cudaEventRecord");
+  check_cuda(cudaStreamWaitEvent(stream_, point_, 0), "cudaStreamWaitEvent");
+}
 
 void Buffers::finish() const {
   const BesideCaptures beside;

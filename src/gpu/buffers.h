@@ -41,6 +41,19 @@ class PinnedBuffer {
   std::size_t bytes_ = 0;
 };
 
+/// A stream of our own, which neither waits for the default stream nor holds it up.
+class OwnStream {
+ public:
+  OwnStream();
+  ~OwnStream();
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+  [[nodiscard]] Stream get() const { return stream_; }
+
+ private:
+  Stream stream_ = nullptr;
+};
+
 /// One thread at a time.
 class Buffers {
  public:
@@ -48,9 +61,14 @@ class Buffers {
   static constexpr int most_reports = 1 + most_operands;  // a sum's, and its operands' checksums
 
   Buffers();
+  ~Buffers();
+  Buffers(const Buffers&) = delete;
+  Buffers& operator=(const Buffers&) = delete;
 
   [[nodiscard]] Stream stream() const { return stream_; }
   void use(Stream stream) { stream_ = stream; }
+  /// What is enqueued from now on comes after what `other` has been given so far.
+  void follow(Stream other);
   /// Waits until all that was enqueued is done.
   void finish() const;
 
@@ -85,8 +103,15 @@ class Buffers {
 
  private:
   Stream stream_ = nullptr;
+  Event point_ = nullptr;  ///< in a stream that is followed; made when that is first asked for
   DeviceBuffer workspace_;
   PinnedBuffer reports_here_;  ///< in the same order
+};
+
+/// What steps of a kernel work with that are under way at once. The second has a stream of our own.
+struct Lanes {
+  Buffers& first;
+  Buffers& second;
 };
 
 }  // namespace laconic::gpu

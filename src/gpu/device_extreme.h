@@ -12,9 +12,11 @@ namespace laconic::gpu {
 class DeviceExtremeKernel final : public DeviceKernel {
  public:
   /// As DeviceKernel; op is min or max.
-  DeviceExtremeKernel(Op op, Memory& memory, Buffers& buffers, std::vector<ConstArray> operands,
+  DeviceExtremeKernel(Op op, Memory& memory, const Lanes& lanes, std::vector<ConstArray> operands,
                       std::vector<MutArray> results, const Budget& budget, int threads);
 
+  [[nodiscard]] bool begins() const override { return false; }
+  void begin(const Task&) noexcept override {}
   std::size_t encode(const Part& part, frame::MutBytes out) override;
   [[nodiscard]] bool delivers_as_it_encodes() const override { return false; }
   std::size_t encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) override;

@@ -11,22 +11,28 @@
 #include "collective/kernel.h"
 #include "collective/memory.h"
 #include "gpu/buffers.h"
+#include "gpu/device_step.h"
 
 namespace laconic::gpu {
 
 /// For movement and for sums and averages on the grid (as MovementKernel and GridReductionKernel, with the same bytes).
-/// f32, f64, f16, bf16. Everything is done when a call returns.
+/// f32, f64, f16, bf16. Everything is done when a call returns. What is begun ahead of its call works beside the call
+/// before it: of a segment's time the most is that nothing on the device takes long, but one thing waits for the other.
 class DeviceKernel : public Kernel {
  public:
   enum class Work : std::uint8_t { movement, sum };
 
-  /// `memory` and `buffers` must outlive this. Decoding divides by `divisor`. threads: of the host, where it has to
-  /// help.
-  DeviceKernel(Work work, Memory& memory, Buffers& buffers, std::vector<ConstArray> operands,
+  /// `memory` and the lanes' buffers must outlive this. Decoding divides by `divisor`. threads: of the host, where it
+  /// has to help.
+  DeviceKernel(Work work, Memory& memory, const Lanes& lanes, std::vector<ConstArray> operands,
                std::vector<MutArray> results, const Budget& budget, std::uint32_t divisor, int threads);
+  ~DeviceKernel() override;
 
   [[nodiscard]] std::size_t element_bytes() const override { return size_of(grid_.dtype); }
   [[nodiscard]] std::size_t capacity(std::size_t values) const override;
+  [[nodiscard]] bool begins() const override { return true; }
+  void begin(const Task& task) noexcept override;
+  void forget() noexcept override;
   std::size_t encode(const Part& part, frame::MutBytes out) override;
   [[nodiscard]] bool delivers_as_it_encodes() const override { return work_ == Work::movement; }
   std::size_t encode_final(const Part& part, frame::MutBytes out) override;
@@ -45,42 +51,34 @@ class DeviceKernel : public Kernel {
   void deliver(const Part& part, frame::Bytes message) override;
 
  protected:
-  /// An operation begins: of all that it enqueues, nothing needs more of a workspace.
-  [[nodiscard]] Workspace begin(std::size_t workspace_bytes);
-  /// Brings a message to the device. `i`: which of them this is.
-  FrameIn bring(int i, frame::Bytes message, std::size_t count);
-  /// Brings plain elements to the device.
-  [[nodiscard]] ConstArray bring_plain(ConstArray received);
-  [[nodiscard]] FrameOut room_for(std::size_t count);
-  /// The same for the last step, whose frame is decoded, too.
-  [[nodiscard]] FrameOut room_for(const Part& delivered);
-  /// For what is enqueued before the last step, whose report is the first one.
-  [[nodiscard]] Report* another_report() { return buffers_.report(reports_++); }
-  /// Has the frame of so many elements copied to `out` behind the last step. How long it is, nobody knows yet, so as
-  /// much of it as the last one was long, `length` bytes an element, and something more: the host need not wait twice.
-  void fetch(std::size_t count, frame::MutBytes out, double& length);
-  /// Waits for what was enqueued, and checks the messages meanwhile; false where the device could not form the sum,
-  /// though the host can. Throws Error(corrupt) for a message that is damaged.
-  bool finished(std::span<const frame::Bytes> messages);
-  /// The result of the last step, which has been fetched and has finished.
-  std::size_t take(std::size_t count, frame::MutBytes out);
+  /// For those who begin nothing ahead.
+  [[nodiscard]] DeviceStep& step() { return lanes_[0].step; }
+  bool finished(DeviceStep& step, std::span<const frame::Bytes> messages) {
+    return step.finished(messages, [this] { pause(); });
+  }
 
-  Buffers& buffers_;
   Grid grid_;
 
  private:
-  /// What becomes of a sum: a message, the result, or both.
-  struct Fate {
-    const Part* delivered = nullptr;
-    bool sent_on = true;
+  struct Lane {
+    DeviceStep step;
+    std::optional<Task> begun{};
+    std::optional<ConstArray> x{};  ///< a sum's first operand, if that is an array
   };
-  /// x, where there is one, and messages, in this order. 0: it has been delivered and is no message.
-  std::size_t sum_of(std::optional<ConstArray> x, std::span<const frame::Bytes> messages, std::size_t count,
-                     frame::MutBytes out, Fate fate);
-  std::size_t sum_of(const Part& part, std::optional<frame::Bytes> held, std::span<const frame::Bytes> received,
-                     frame::MutBytes out, Fate fate);
-  /// Enqueues a copy, which lives until something else goes by way of Buffers::elements.
-  ConstArray put_aside(ConstArray x);
+
+  [[nodiscard]] Lane* lane_of(const Task& task);
+  [[nodiscard]] Lane* free_lane();
+  void enqueue(Lane& lane, const Task& task);
+  void enqueue_encode(DeviceStep& step, const Task& task);
+  /// x, where there is one, and what is held or received.
+  void enqueue_sum(Lane& lane, std::optional<ConstArray> x, const Task& task);
+  void enqueue_deliver(DeviceStep& step, const Task& task);
+  /// Waits. Returns the bytes of its message; 0: it has been delivered and is no message.
+  std::size_t complete(Lane& lane, const Task& task);
+  std::size_t complete_encode(DeviceStep& step, const Task& task);
+  std::size_t complete_sum(Lane& lane, const Task& task);
+  void complete_deliver(DeviceStep& step, const Task& task);
+  std::size_t run(const Task& task);
   std::size_t sum_on_host(std::optional<ConstArray> x, std::span<const frame::Bytes> messages, frame::MutBytes out);
 
   Work work_;
@@ -88,12 +86,8 @@ class DeviceKernel : public Kernel {
   std::size_t sum_chunk_;
   std::uint32_t divisor_;
   int threads_;
-  int reports_ = 1;            ///< that the operation has used
-  int delivering_ = 0;         ///< the report of what is decoded at once; 0: nothing is
-  bool delivered_ = false;     ///< and that has gone well
-  std::uint64_t written_ = 0;  ///< bytes of the last frame
-  double* length_ = nullptr;   ///< of such frames
-  std::size_t fetched_ = 0;    ///< bytes of it that were copied before that was known
+  Lane lanes_[2];
+  bool in_order_ = false;  ///< the second lane comes after what the caller's stream had when this was made
 };
 
 }  // namespace laconic::gpu

@@ -75,6 +75,7 @@ void refuse_capturing(Stream stream) {
 DeviceMemory::DeviceMemory() {
   load_codec();
   load_survey();
+  second_.use(second_stream_.get());
 }
 DeviceMemory::~DeviceMemory() = default;
 
@@ -159,7 +160,7 @@ void DeviceMemory::divide(MutArray x, int by) {
 std::unique_ptr<Kernel> DeviceMemory::movement(std::vector<ConstArray> operands, std::vector<MutArray> results,
                                                const Budget& budget, int threads) {
   if (budget.codec == CodecId::slice && !budget.reopens && can_code(budget.grid, 1)) {
-    return std::make_unique<DeviceKernel>(DeviceKernel::Work::movement, *this, buffers_, std::move(operands),
+    return std::make_unique<DeviceKernel>(DeviceKernel::Work::movement, *this, lanes(), std::move(operands),
                                           std::move(results), budget, 1, threads);
   }
   const auto make = [&](std::vector<ConstArray> x, std::vector<MutArray> y) {
@@ -174,11 +175,11 @@ std::unique_ptr<Kernel> DeviceMemory::reduction(Op op, std::vector<ConstArray> o
   const bool codes = can_code(budget.grid, static_cast<std::uint64_t>(std::max(summands, 2)));
   if (adds && budget.route == Route::on_grid && codes) {
     const auto divisor = static_cast<std::uint32_t>(op == Op::average ? summands : 1);
-    return std::make_unique<DeviceKernel>(DeviceKernel::Work::sum, *this, buffers_, std::move(operands),
+    return std::make_unique<DeviceKernel>(DeviceKernel::Work::sum, *this, lanes(), std::move(operands),
                                           std::move(results), budget, divisor, threads);
   }
   if (is_extreme(op) && budget.route != Route::stepwise && codes) {
-    return std::make_unique<DeviceExtremeKernel>(op, *this, buffers_, std::move(operands), std::move(results), budget,
+    return std::make_unique<DeviceExtremeKernel>(op, *this, lanes(), std::move(operands), std::move(results), budget,
                                                  threads);
   }
   const auto make = [&](std::vector<ConstArray> x, std::vector<MutArray> y) {

@@ -70,7 +70,11 @@ class DeviceMemory final : public Memory {
  private:
   void fetch(const void* from, std::size_t bytes, void* to);
 
+  [[nodiscard]] Lanes lanes() { return {buffers_, second_}; }
+
   Buffers buffers_;
+  OwnStream second_stream_;
+  Buffers second_;
   std::unique_ptr<PlainCollectives> staged_;  ///< of the last transport whose library wants arrays on the host
   PlainCollectives* staged_over_ = nullptr;
   bool may_leave_ = true;
