@@ -140,7 +140,7 @@ void Pipeline::begin_step(const StepPlan& step) {
 /// go as they are have been decoded.
 void Pipeline::prepare(const Envelope& envelope, const Envelope* following) {
   announce_encoding(envelope);
-  if (following != nullptr) announce_encoding(*following);
+  if (following != nullptr && is_sending()) announce_encoding(*following);
   for (const Piece& p : envelope.pieces) {
     if (p.plain && !is_result(p)) continue;
     Slot& s = slot(p);
@@ -322,7 +322,7 @@ bool Pipeline::add_waiting(const Piece& piece) {
                .sent_on = !at_once || s.sends_left != 0,
                .held = held,
                .received = received});
-  announce_next_sum();
+  if (s.sends_left == 0 || is_sending()) announce_next_sum();
   const std::string what = block_name(piece.block) + " from rank" + (received.size() > 1 ? "s " : " ") + from;
   const bool done = guarded(what, [&] {
     sum = room_of(s);

@@ -120,7 +120,9 @@ class Pipeline {
   bool deliver_one();
   void queue(const Piece& piece, MessagePtr message, int from);
   void note_what_stays();
-  // What the kernel is told before it is asked, if it cares; see Kernel::begin().
+  // What the kernel is told before it is asked, if it cares; see Kernel::begin(). Nothing is to hold up the message
+  // that comes of a call while nothing else is on its way.
+  [[nodiscard]] bool is_sending() const { return !outgoing_.empty(); }
   void announce_encoding(const Envelope& envelope);
   void announce_delivery(const Delivery& delivery);
   void announce_next_sum();

@@ -150,9 +150,8 @@ bool Buffers::are_done() const {
   return e == cudaSuccess;
 }
 
-std::array<Report, Buffers::most_reports> Buffers::finished_reports(int n) {
+std::array<Report, Buffers::most_reports> Buffers::reports(int n) {
   std::array<Report, most_reports> found;
-  finish();
   std::memcpy(found.data(), reports_here_.at_least(0), static_cast<std::size_t>(n) * sizeof(Report));
   std::reverse(found.begin(), found.begin() + n);
   return found;

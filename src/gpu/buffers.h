@@ -98,8 +98,8 @@ class Buffers {
   void fetch_reports(int n);
   /// Whether they are there, and all that was enqueued is done.
   [[nodiscard]] bool are_done() const;
-  /// Waits, and says what is in them.
-  std::array<Report, most_reports> finished_reports(int n);
+  /// What is in them, when that is so.
+  [[nodiscard]] std::array<Report, most_reports> reports(int n);
 
  private:
   Stream stream_ = nullptr;

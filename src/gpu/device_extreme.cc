@@ -67,6 +67,7 @@ std::size_t DeviceExtremeKernel::encoded(ConstArray x, Workspace work, std::span
   const std::size_t most = capacity(x.count);
   gpu::encode(x, grid_, step().room_for(most), work, step().report(), step().stream());
   step().fetch(x.count, most, out, &Buffers::Lengths::encoded);
+  step().end();
   if (!finished(step(), messages)) throw Error(Code::internal, "gpu: an array could not be encoded");
   return step().take(x.count, out);
 }

@@ -95,9 +95,17 @@ std::size_t DeviceKernel::run(const Task& task) {
 
 void DeviceKernel::enqueue(Lane& lane, const Task& task) {
   if (&lane != &lanes_[0] && !std::exchange(in_order_, true)) lane.step.buffers().follow(lanes_[0].step.stream());
-  if (task.what == Task::What::encode) return enqueue_encode(lane.step, task);
-  if (task.what == Task::What::deliver) return enqueue_deliver(lane.step, task);
-  enqueue_sum(lane, task.held ? std::nullopt : std::optional(operand(task.part)), task);
+  switch (task.what) {
+    case Task::What::encode:
+      enqueue_encode(lane.step, task);
+      break;
+    case Task::What::sum:
+      enqueue_sum(lane, task.held ? std::nullopt : std::optional(operand(task.part)), task);
+      break;
+    case Task::What::deliver:
+      enqueue_deliver(lane.step, task);
+  }
+  lane.step.end();
 }
 
 std::size_t DeviceKernel::complete(Lane& lane, const Task& task) {
@@ -221,6 +229,7 @@ std::size_t DeviceKernel::add_plain(const Part& part, frame::Bytes held, ConstAr
   Lane* lane = free_lane();
   if (lane == nullptr) forget(), lane = free_lane();
   enqueue_sum(*lane, lane->step.bring_plain(received), task);
+  lane->step.end();
   return complete_sum(*lane, task);
 }
 

@@ -56,7 +56,7 @@ FrameOut DeviceStep::room_for(std::size_t capacity, MutArray delivered, std::uin
 }
 
 void DeviceStep::fetch(std::size_t count, std::size_t capacity, frame::MutBytes out,
-                       double Buffers::Lengths::*length) {
+                       double Buffers::Lengths::* length) {
   length_ = &(buffers_.lengths.*length);
   const auto likely = static_cast<std::size_t>(*length_ * static_cast<double>(count));
   fetched_ = std::min({likely + likely / 4, capacity, out.size()});
@@ -64,7 +64,6 @@ void DeviceStep::fetch(std::size_t count, std::size_t capacity, frame::MutBytes 
 }
 
 bool DeviceStep::finished(std::span<const frame::Bytes> messages, const std::function<void()>& pause) {
-  buffers_.fetch_reports(reports_);
   try {
     // While the device works; it is prepared for frames that are damaged. Messages travel on.
     for (const frame::Bytes message : messages) frame::check(message, threads_);
@@ -76,7 +75,7 @@ bool DeviceStep::finished(std::span<const frame::Bytes> messages, const std::fun
     buffers_.finish();
     throw;
   }
-  const auto reports = buffers_.finished_reports(reports_);
+  const auto reports = buffers_.reports(reports_);
   bool corrupt = has(reports[0].faults, Fault::corrupt);
   for (int i = 1; i < reports_; ++i) {
     const bool fault = reports[static_cast<std::size_t>(i)].faults != 0;
@@ -109,7 +108,8 @@ std::size_t DeviceStep::take(std::size_t count, frame::MutBytes out) {
 void DeviceStep::abandon() noexcept {
   try {
     buffers_.finish();
-  } catch (const std::exception&) {  // CUDA has failed, and will say so again
+  } catch (const std::exception&) {
+    return;  // CUDA has failed, and will say so again
   }
 }
 

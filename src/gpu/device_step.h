@@ -12,7 +12,7 @@
 
 namespace laconic::gpu {
 
-/// One after the other: what was enqueued must be finished() before the next begin().
+/// One after the other: begin(), what is enqueued, end(); finished() or abandon() before the next.
 class DeviceStep {
  public:
   /// `buffers` must outlive this, and no other step use them meanwhile. threads: of the host, where it checks messages.
@@ -39,8 +39,10 @@ class DeviceStep {
   [[nodiscard]] Report* another_report() { return buffers_.report(reports_++); }
   /// Has the frame of so many elements copied to `out` behind the last operation. How long it is, nobody knows yet, so
   /// as much of it as the last one was long, `length`, and something more: the host need not wait twice.
-  void fetch(std::size_t count, std::size_t capacity, frame::MutBytes out, double Buffers::Lengths::*length);
+  void fetch(std::size_t count, std::size_t capacity, frame::MutBytes out, double Buffers::Lengths::* length);
 
+  /// All has been enqueued.
+  void end() { buffers_.fetch_reports(reports_); }
   /// Waits for what was enqueued, and checks the messages meanwhile; false where the device could not form the sum,
   /// though the host can. Throws Error(corrupt) for a message that is damaged. pause: called again and again.
   bool finished(std::span<const frame::Bytes> messages, const std::function<void()>& pause);

@@ -1,5 +1,5 @@
-// How much travels in one group: what takes about half a millisecond. A group costs a fifth of that beside its bytes,
-// while others travel, and what a rank sends on waits for those that are under way. How fast messages come is measured
+// How much travels in one group: what takes about a millisecond. A group costs a tenth of that beside its bytes, while
+// others travel, and what a rank sends on waits for those that are under way. How fast messages come is measured
 // by those who get them, since systems take more from a sender than its link has carried; the slowest says how much all
 // send.
 #pragma once
@@ -33,7 +33,7 @@ class Pace {
 
   /// Bytes that a rank sends in a round when the slowest gets so many a second.
   [[nodiscard]] static std::size_t share_at(std::uint64_t rate) {
-    return std::clamp(static_cast<std::size_t>(rate / 2000), least_share, most_share);
+    return std::clamp(static_cast<std::size_t>(rate / 1000), least_share, most_share);
   }
 
  private:
