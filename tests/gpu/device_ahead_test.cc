@@ -154,6 +154,7 @@ TEST_F(Ahead, WhatIsNotAskedForDoesNoHarm) {
   EXPECT_THROW(kernel_->deliver(part(1), Frame(100)), Error);
   kernel_->deliver(part(1), other);
   EXPECT_EQ(result(1), decoded(other));
+  kernel_->forget();
 }
 
 }  // namespace
