@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "collective/kernel.h"
 #include "codec/grid.h"
+#include "collective/kernel.h"
 #include "frame/frame.h"
 #include "gpu/device_memory.h"
 #include "gpu/emulated_device.h"
@@ -116,7 +116,11 @@ TEST_F(Ahead, AddsAndDelivers) {
     expected[i].resize(frame::encode_add({x.data(), x.size(), DType::f32}, received[i], expected[i]));
   }
   const auto task = [&](std::size_t i, bool sent_on) {
-    return Task{.what = What::sum, .part = part(i), .final = true, .sent_on = sent_on, .received = {received[i]},
+    return Task{.what = What::sum,
+                .part = part(i),
+                .final = true,
+                .sent_on = sent_on,
+                .received = {received[i]},
                 .out = out[i]};
   };
   kernel_->begin(task(0, true));

@@ -20,11 +20,11 @@ namespace laconic {
 /// needs_everyone(). After a failure (NCCL's, or a rank that does not come in time) nothing is under way any more and
 /// every call throws the same Error(transport).
 ///
-/// Collective over `comm`, from which one or two communicators are split: Laconic's messages never meet the program's.
-/// Nothing may be under way on it meanwhile, and it need not live longer than this call, unless `keeps_comm`: then the
-/// collectives of plain() are its own, which cost what they would cost the program, and may be left on their stream
-/// (PlainCollectives::leave_on_stream()). Destroying the transport is collective too. Throws Error(transport) with
-/// NCCL's own text where NCCL fails.
+/// Collective over `comm`, from which three communicators, or four, are split: Laconic's messages never meet the
+/// program's. Nothing may be under way on it meanwhile, and it need not live longer than this call, unless
+/// `keeps_comm`: then the collectives of plain() are its own, which cost what they would cost the program, and may be
+/// left on their stream (PlainCollectives::leave_on_stream()). Destroying the transport is collective too. Throws
+/// Error(transport) with NCCL's own text where NCCL fails.
 ///
 /// Setting `stop`, from any thread, is a failure, too, whatever the transport is doing or waits for; destroying it then
 /// waits for nobody. While it is made `comm` may be aborted by another thread that has set `stop` before.
