@@ -48,6 +48,7 @@ std::optional<Failure> Pipeline::run(const std::optional<Failure>& earlier) {
     comm_.mark_unusable();
     throw;
   }
+  kernel_.forget();
   return failure_;
 }
 

@@ -22,9 +22,39 @@ std::vector<frame::Bytes> messages_of(const Task& task) {
 }
 
 bool is_same(const Task& a, const Task& b) {
-  return a.what == b.what && a.part.block == b.part.block && a.part.first == b.part.first && a.final == b.final &&
-         a.sent_on == b.sent_on && a.out.data() == b.out.data() && a.held.has_value() == b.held.has_value() &&
+  return a.what == b.what && a.part.block == b.part.block && a.part.first == b.part.first &&
+         a.part.count == b.part.count && a.final == b.final && a.sent_on == b.sent_on && a.out.data() == b.out.data() &&
+         a.held.has_value() == b.held.has_value() &&
          std::ranges::equal(messages_of(a), messages_of(b), {}, &frame::Bytes::data, &frame::Bytes::data);
+}
+
+/// Whether no part of the result lies where the operand of another part does: what works on one of them may then be
+/// under way beside what works on another.
+bool lie_apart(const std::vector<ConstArray>& operands, const std::vector<MutArray>& results) {
+  struct Place {
+    std::uintptr_t begin, end;
+    std::size_t block;
+  };
+  const auto place = [](const auto& x, std::size_t block) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(x.data);
+    return Place{begin, begin + x.bytes(), block};
+  };
+  std::vector<Place> read;
+  for (std::size_t b = 0; b < operands.size(); ++b)
+    if (operands[b].data != nullptr && operands[b].count > 0) read.push_back(place(operands[b], b));
+  std::ranges::sort(read, {}, &Place::begin);
+  const auto meet = [](const Place& a, const Place& b) { return a.begin < b.end && b.begin < a.end; };
+  const bool disjoint = std::ranges::adjacent_find(read, meet) == read.end();
+  for (std::size_t b = 0; b < results.size(); ++b) {
+    if (results[b].data == nullptr || results[b].count == 0) continue;
+    const Place written = place(results[b], b);
+    // Where operands overlap each other, any of them may meet it.
+    auto r = disjoint ? std::ranges::partition_point(read, [&](const Place& p) { return p.end <= written.begin; })
+                      : read.begin();
+    for (; r != read.end() && r->begin < written.end; ++r)
+      if (meet(*r, written) && (r->block != b || r->begin != written.begin)) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -38,7 +68,8 @@ DeviceKernel::DeviceKernel(Work work, Memory& memory, const Lanes& lanes, std::v
       sum_chunk_(budget.sum_chunk),
       divisor_(divisor),
       threads_(threads),
-      lanes_{{DeviceStep(lanes.first, grid_, threads)}, {DeviceStep(lanes.second, grid_, threads)}} {}
+      lanes_{{DeviceStep(lanes.first, grid_, threads)}, {DeviceStep(lanes.second, grid_, threads)}},
+      begins_(lie_apart(operands_, results_)) {}
 
 DeviceKernel::~DeviceKernel() { forget(); }
 
@@ -59,8 +90,9 @@ DeviceKernel::Lane* DeviceKernel::free_lane() {
 
 void DeviceKernel::begin(const Task& task) noexcept {
   Lane* const lane = free_lane();
-  if (lane == nullptr || lane_of(task) != nullptr) return;
+  if (lane == nullptr || !begins_) return;
   try {
+    if (lane_of(task) != nullptr) return;
     enqueue(*lane, task);
     lane->begun = task;
   } catch (const std::exception&) {  // the call will say why
@@ -82,15 +114,20 @@ std::size_t DeviceKernel::run(const Task& task) {
   if (lane == nullptr) {
     if (lane = free_lane(); lane == nullptr) forget();
     if (lane == nullptr) lane = free_lane();
-    try {
-      enqueue(*lane, task);
-    } catch (...) {
-      lane->step.abandon();  // copies of messages may be under way
-      throw;
-    }
+    abandoning(*lane, [&] { enqueue(*lane, task); });
   }
   lane->begun.reset();
   return complete(*lane, task);
+}
+
+template <typename Enqueue>
+void DeviceKernel::abandoning(Lane& lane, Enqueue&& enqueue) {
+  try {
+    enqueue();
+  } catch (...) {
+    lane.step.abandon();  // copies of messages may be under way
+    throw;
+  }
 }
 
 void DeviceKernel::enqueue(Lane& lane, const Task& task) {
@@ -228,8 +265,10 @@ std::size_t DeviceKernel::add_plain(const Part& part, frame::Bytes held, ConstAr
   const Task task{.what = Task::What::sum, .part = part, .received = {held}, .out = out};
   Lane* lane = free_lane();
   if (lane == nullptr) forget(), lane = free_lane();
-  enqueue_sum(*lane, lane->step.bring_plain(received), task);
-  lane->step.end();
+  abandoning(*lane, [&] {
+    enqueue_sum(*lane, lane->step.bring_plain(received), task);
+    lane->step.end();
+  });
   return complete_sum(*lane, task);
 }
 

@@ -30,7 +30,9 @@ class DeviceKernel : public Kernel {
 
   [[nodiscard]] std::size_t element_bytes() const override { return size_of(grid_.dtype); }
   [[nodiscard]] std::size_t capacity(std::size_t values) const override;
-  [[nodiscard]] bool begins() const override { return true; }
+  /// Not where a part of the result is written over the operand of another part, as MPI has a result at the front of
+  /// the operand: what is written when, the pipeline knows only of calls that follow each other.
+  [[nodiscard]] bool begins() const override { return begins_; }
   void begin(const Task& task) noexcept override;
   void forget() noexcept override;
   std::size_t encode(const Part& part, frame::MutBytes out) override;
@@ -69,6 +71,8 @@ class DeviceKernel : public Kernel {
   [[nodiscard]] Lane* lane_of(const Task& task);
   [[nodiscard]] Lane* free_lane();
   void enqueue(Lane& lane, const Task& task);
+  template <typename Enqueue>
+  void abandoning(Lane& lane, Enqueue&& enqueue);
   void enqueue_encode(DeviceStep& step, const Task& task);
   /// x, where there is one, and what is held or received.
   void enqueue_sum(Lane& lane, std::optional<ConstArray> x, const Task& task);
@@ -87,6 +91,7 @@ class DeviceKernel : public Kernel {
   std::uint32_t divisor_;
   int threads_;
   Lane lanes_[2];
+  bool begins_;
   bool in_order_ = false;  ///< the second lane comes after what the caller's stream had when this was made
 };
 

@@ -133,6 +133,29 @@ TEST_F(Ahead, AddsAndDelivers) {
   for (std::size_t i = 0; i < parts; ++i) EXPECT_EQ(result(i), decoded(expected[i])) << i;
 }
 
+// A decoded part would be there before the operand under it has been read.
+TEST_F(Ahead, NothingIsBegunWhereTheResultCoversOtherOperands) {
+  const auto at = [](const Room& room, std::size_t first, std::size_t n = part_count) {
+    return MutArray{floats(room) + first, n, DType::f32};
+  };
+  const auto begins = [&](const std::vector<ConstArray>& x, const std::vector<MutArray>& y) {
+    return memory_->reduction(Op::sum, x, y, budget_, 2, 1)->begins();
+  };
+  const MutArray none{nullptr, part_count, DType::f32};
+  const std::vector<ConstArray> all{at(x_, 0), at(x_, part_count), at(x_, 2 * part_count)};
+  EXPECT_TRUE(begins(all, {none, none, at(y_, 0)}));
+  EXPECT_TRUE(begins(all, {none, none, at(x_, 2 * part_count)})) << "in its own place";
+  EXPECT_TRUE(begins(all, {at(x_, 0), at(x_, part_count), at(x_, 2 * part_count)})) << "all in their places";
+  EXPECT_TRUE(begins({none, at(x_, part_count), none}, {at(x_, 0), at(x_, part_count), at(x_, 2 * part_count)}))
+      << "as a gathering in place";
+  EXPECT_FALSE(begins(all, {none, none, at(x_, 0)})) << "at the front";
+  EXPECT_FALSE(begins(all, {none, none, at(x_, 2 * part_count - 1)}));
+  EXPECT_FALSE(begins(all, {none, at(x_, part_count + 1), none}));
+  EXPECT_FALSE(begins({at(x_, 0), at(x_, 1), at(x_, 2)}, {at(x_, 0), none, none})) << "operands that overlap";
+  const std::vector<ConstArray> uneven{at(x_, 0, 100), at(x_, 100), none};
+  EXPECT_FALSE(begins(uneven, {none, at(x_, 0), none})) << "of its own operand, but another part";
+}
+
 // Memory that was named goes, and what another call asks for is not what was begun.
 TEST_F(Ahead, WhatIsNotAskedForDoesNoHarm) {
   make(true);

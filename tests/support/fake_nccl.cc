@@ -16,7 +16,7 @@ namespace laconic::fake {
 namespace {
 
 std::atomic<std::size_t> communicators = 0;
-std::atomic<std::size_t> sends = 0, sent_bytes = 0, all_gathers = 0, senders = 0;
+std::atomic<std::size_t> sends = 0, sent_bytes = 0, all_gathers = 0, senders = 0, lone_aborts = 0;
 
 ncclComm_t handle_of(const MemberPtr& member);
 const MemberPtr& member_of(ncclComm_t comm);
@@ -156,7 +156,7 @@ ncclResult_t progress(const MemberPtr& m) {
 
 void set_async_error(ncclComm_t comm, ncclResult_t error) { *member_of(comm)->error = error; }
 std::size_t live_communicators() { return communicators; }
-Traffic traffic() { return {sends, sent_bytes, all_gathers, senders}; }
+Traffic traffic() { return {sends, sent_bytes, all_gathers, senders, lone_aborts}; }
 
 }  // namespace laconic::fake
 
@@ -276,6 +276,7 @@ ncclResult_t pncclCommDestroy(ncclComm_t comm) {
 }
 
 ncclResult_t pncclCommAbort(ncclComm_t comm) {
+  if (open_group.depth == 0) ++lone_aborts;
   withdraw(*member_of(comm));
   --communicators;
   delete comm;

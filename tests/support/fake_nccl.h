@@ -30,7 +30,8 @@ std::size_t live_communicators();
 /// What a test may count: groups that were launched and the sends and all-gathers in them, by all ranks.
 struct Traffic {
   std::size_t sends = 0, sent_bytes = 0, all_gathers = 0;
-  std::size_t senders = 0;  ///< communicators with sends
+  std::size_t senders = 0;      ///< communicators with sends
+  std::size_t lone_aborts = 0;  ///< outside of a group, where NCCL may wait for kernels of other communicators
 };
 Traffic traffic();
 

@@ -324,6 +324,7 @@ TEST_P(NcclTransport, WhatIsUnderWayWhenARankFailsDoesNoHarm) {
 }
 
 TEST_P(NcclTransport, AnAsynchronousErrorEndsEverything) {
+  const std::size_t lone_aborts = fake::traffic().lone_aborts;
   over_nccl_communicators(2, [](int rank, ncclComm_t comm) {
     const auto t = make_nccl_transport(comm, 30, std::make_shared<nccl::Stop>(), GetParam());
     conformance::small_exchange(*t);
@@ -334,6 +335,7 @@ TEST_P(NcclTransport, AnAsynchronousErrorEndsEverything) {
               std::string::npos)
         << error;
   });
+  EXPECT_EQ(fake::traffic().lone_aborts - lone_aborts, 2U) << "but for the test's: kernels of the others may wait";
 }
 
 TEST_P(NcclTransport, AnotherThreadEndsEveryWait) {

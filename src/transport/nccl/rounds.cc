@@ -157,8 +157,10 @@ void Rounds::fail(const std::string& what) noexcept {
   if (failure_) return;
   failure_ = what;
   const BesideCaptures beside;
+  pncclGroupStart();  // each frees memory, which waits for the kernels of the others: so all are told first
   if (headers_ != nullptr) headers_->abort();
   for (const auto& link : links_) link->abort();
+  pncclGroupEnd();
   if (headers_ != nullptr) headers_->await_silence();
   for (const auto& link : links_) link->await_silence();
 }
