@@ -305,6 +305,18 @@ void Pipeline::combine(int peer, const Piece& piece, MessagePtr received) {
   advance(peer, piece, program_.exclusive ? arrived : s.message);
 }
 
+/// What is held, or this rank's own operand, and these.
+Task Pipeline::sum_of(const Piece& piece, std::vector<frame::Bytes> received) {
+  const Slot& s = slot(piece);
+  const bool final = adds_finally(piece);
+  return {.what = Task::What::sum,
+          .part = part(piece),
+          .final = final,
+          .sent_on = !final || s.sends_left != 0,
+          .held = s.message == nullptr ? std::nullopt : std::optional(s.message->bytes()),
+          .received = std::move(received)};
+}
+
 /// False when the kernel threw.
 bool Pipeline::add_waiting(const Piece& piece) {
   Slot& s = slot(piece);
@@ -315,21 +327,16 @@ bool Pipeline::add_waiting(const Piece& piece) {
     received.push_back(message->bytes());
     from += (from.empty() ? "" : ", ") + std::to_string(peer);
   }
-  const auto held = s.message == nullptr ? std::nullopt : std::optional(s.message->bytes());
-  const bool at_once = adds_finally(piece);
-  announce(s, {.what = Task::What::sum,
-               .part = part(piece),
-               .final = at_once,
-               .sent_on = !at_once || s.sends_left != 0,
-               .held = held,
-               .received = received});
-  if (s.sends_left == 0 || is_sending()) announce_next_sum();
   const std::string what = block_name(piece.block) + " from rank" + (received.size() > 1 ? "s " : " ") + from;
+  const Task task = sum_of(piece, std::move(received));
+  announce(s, task);
+  if (s.sends_left == 0 || is_sending()) announce_next_sum();
+  const bool at_once = task.final;
   const bool done = guarded(what, [&] {
     sum = room_of(s);
     const auto room = sum->room();
-    comm_.pool().filled(sum, at_once ? kernel_.sum_final(part(piece), held, received, room, s.sends_left != 0)
-                                     : kernel_.sum(part(piece), held, received, room));
+    comm_.pool().filled(sum, at_once ? kernel_.sum_final(task.part, task.held, task.received, room, task.sent_on)
+                                     : kernel_.sum(task.part, task.held, task.received, room));
   });
   s.waiting.clear();
   if (done && at_once) s.queued = s.delivered = true;
@@ -514,61 +521,6 @@ bool Pipeline::guarded(const std::string& what, Work&& work) {
   } catch (const std::exception& e) {
     return failed(Code::internal, e.what());
   }
-}
-
-bool Pipeline::is_to_encode(const Piece& p) {
-  const Slot& s = slot(p);
-  return !p.plain && s.message == nullptr && !s.queued;
-}
-
-void Pipeline::announce_encoding(const Envelope& envelope) {
-  const Piece& p = envelope.pieces[0];
-  if (envelope.pieces.size() != 1 || !is_to_encode(p)) return;
-  announce(slot(p), {.what = Task::What::encode, .part = part(p), .final = encodes_finally(p)});
-}
-
-void Pipeline::announce_delivery(const Delivery& d) {
-  if (d.message == nullptr || !kernel_.begins()) return;
-  const Timed clock(report_.stats.codec_seconds);
-  kernel_.begin({.what = Task::What::deliver, .part = d.part, .received = {d.message->bytes()}});
-}
-
-/// What has come already, and can be added by itself.
-void Pipeline::announce_next_sum() {
-  if (!kernel_.begins() || coded_.posted.empty()) return;
-  const Envelope& envelope = coded_.envelopes[coded_.next];
-  const Piece& p = envelope.pieces[0];
-  Slot& s = slot(p);
-  const bool adds = p.how == schedule::Combine::reduce && (!program_.exclusive || s.sends_left != 0) &&
-                    (sums_.empty() || sums_[static_cast<std::size_t>(p.block)][static_cast<std::size_t>(s.version)]);
-  if (envelope.pieces.size() != 1 || !adds || !s.waiting.empty()) return;
-  Posted& posted = coded_.posted.front();
-  if (!posted.request.test()) return;
-  const auto held = s.message == nullptr ? std::nullopt : std::optional(s.message->bytes());
-  const bool final = adds_finally(p);
-  announce(s, {.what = Task::What::sum,
-               .part = part(p),
-               .final = final,
-               .sent_on = !final || s.sends_left != 0,
-               .held = held,
-               .received = {posted.message->room().first(posted.request.received())}});
-}
-
-void Pipeline::announce(Slot& slot, Task task) {
-  if (!kernel_.begins()) return;
-  const Timed clock(report_.stats.codec_seconds);
-  try {
-    if (slot.room == nullptr) slot.room = comm_.pool().take(capacity_);
-  } catch (const std::exception&) {  // the call needs it, too, and will say so
-    return;
-  }
-  task.out = slot.room->room();
-  kernel_.begin(task);
-}
-
-/// For what the kernel writes next of this slot.
-MessagePtr Pipeline::room_of(Slot& slot) {
-  return slot.room != nullptr ? std::move(slot.room) : comm_.pool().take(capacity_);
 }
 
 void Pipeline::fail(Failure failure) {

@@ -106,6 +106,7 @@ class Pipeline {
   void open(const Envelope& envelope, const MessagePtr& received);
   void take_plain(int peer, const Piece& piece, const MessagePtr& received);
   void combine(int peer, const Piece& piece, MessagePtr received);
+  [[nodiscard]] Task sum_of(const Piece& piece, std::vector<frame::Bytes> received);
   bool add_waiting(const Piece& piece);
   void advance(int peer, const Piece& piece, MessagePtr result);
   MessagePtr encoded(const Piece& piece, bool final = false);
