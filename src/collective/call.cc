@@ -209,11 +209,12 @@ void Call::check_parts(const Parts& parts, std::size_t total, std::size_t own) {
 
 void Call::check_apart(const std::vector<ConstArray>& sent, const std::vector<MutArray>& written) {
   check([&] {
-    if (const auto both = first_overlap(written)) {
+    const std::vector<ConstArray> parts(written.begin(), written.end());
+    if (const auto both = first_overlap(parts)) {
       throw Error(Code::invalid_argument, "recv: the parts of ranks " + std::to_string(both->first) + " and " +
                                               std::to_string(both->second) + " overlap");
     }
-    if (overlap(sent, {written.begin(), written.end()})) {
+    if (overlap(sent, parts)) {
       throw Error(Code::invalid_argument, "send and recv overlap without being in place");
     }
   });

@@ -91,7 +91,7 @@ bool overlap(const std::vector<ConstArray>& a, const std::vector<ConstArray>& b)
   return false;
 }
 
-std::optional<std::pair<std::size_t, std::size_t>> first_overlap(const std::vector<MutArray>& among) {
+std::optional<std::pair<std::size_t, std::size_t>> first_overlap(const std::vector<ConstArray>& among) {
   const auto extents = extents_of(among);
   for (std::size_t i = 1; i < extents.size(); ++i) {  // those before do not overlap, so each ends where the next begins
     if (std::less<>()(extents[i].begin, extents[i - 1].end)) return {{extents[i - 1].number, extents[i].number}};

@@ -73,7 +73,7 @@ inline bool overlap(const ConstArray& a, const ConstArray& b) {
 bool overlap(const std::vector<ConstArray>& a, const std::vector<ConstArray>& b);
 
 /// Two of them that share memory, by number, if there are any. n log n; n where they lie in ascending order.
-std::optional<std::pair<std::size_t, std::size_t>> first_overlap(const std::vector<MutArray>& among);
+std::optional<std::pair<std::size_t, std::size_t>> first_overlap(const std::vector<ConstArray>& among);
 
 /// One view per block: where displs has it in `array` or, without displs, one after the other, where their counts add
 /// up to array.count.

@@ -16,7 +16,6 @@ class DeviceExtremeKernel final : public DeviceKernel {
                       std::vector<MutArray> results, const Budget& budget, int threads);
 
   [[nodiscard]] bool begins() const override { return false; }
-  void begin(const Task&) noexcept override {}
   std::size_t encode(const Part& part, frame::MutBytes out) override;
   [[nodiscard]] bool delivers_as_it_encodes() const override { return false; }
   std::size_t encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) override;

@@ -29,32 +29,17 @@ bool is_same(const Task& a, const Task& b) {
 }
 
 /// Whether no part of the result lies where the operand of another part does: what works on one of them may then be
-/// under way beside what works on another.
+/// under way beside what works on another. Not either where operands overlap each other.
 bool lie_apart(const std::vector<ConstArray>& operands, const std::vector<MutArray>& results) {
-  struct Place {
-    std::uintptr_t begin, end;
-    std::size_t block;
-  };
-  const auto place = [](const auto& x, std::size_t block) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(x.data);
-    return Place{begin, begin + x.bytes(), block};
-  };
-  std::vector<Place> read;
-  for (std::size_t b = 0; b < operands.size(); ++b)
-    if (operands[b].data != nullptr && operands[b].count > 0) read.push_back(place(operands[b], b));
-  std::ranges::sort(read, {}, &Place::begin);
-  const auto meet = [](const Place& a, const Place& b) { return a.begin < b.end && b.begin < a.end; };
-  const bool disjoint = std::ranges::adjacent_find(read, meet) == read.end();
-  for (std::size_t b = 0; b < results.size(); ++b) {
-    if (results[b].data == nullptr || results[b].count == 0) continue;
-    const Place written = place(results[b], b);
-    // Where operands overlap each other, any of them may meet it.
-    auto r = disjoint ? std::ranges::partition_point(read, [&](const Place& p) { return p.end <= written.begin; })
-                      : read.begin();
-    for (; r != read.end() && r->begin < written.end; ++r)
-      if (meet(*r, written) && (r->block != b || r->begin != written.begin)) return false;
+  std::vector<ConstArray> places;
+  for (std::size_t b = 0; b < operands.size(); ++b) {
+    const ConstArray x = operands[b];
+    const ConstArray y = results[b];
+    const bool in_place = x.data == y.data;
+    if (x.data != nullptr && !(in_place && x.count < y.count)) places.push_back(x);
+    if (y.data != nullptr && !(in_place && y.count <= x.count)) places.push_back(y);
   }
-  return true;
+  return !first_overlap(places);
 }
 
 }  // namespace
@@ -90,7 +75,7 @@ DeviceKernel::Lane* DeviceKernel::free_lane() {
 
 void DeviceKernel::begin(const Task& task) noexcept {
   Lane* const lane = free_lane();
-  if (lane == nullptr || !begins_) return;
+  if (lane == nullptr || !begins()) return;
   try {
     if (lane_of(task) != nullptr) return;
     enqueue(*lane, task);
