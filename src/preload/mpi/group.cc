@@ -134,7 +134,7 @@ BackgroundLine::BackgroundLine(MPI_Comm program, std::shared_ptr<OwnComm> own)
 }
 
 BackgroundLine::~BackgroundLine() {
-  worker_.reset();
+  retire();
   release(errors_);
 }
 
@@ -146,15 +146,20 @@ void BackgroundLine::begin() {
   }
 }
 
+void BackgroundLine::do_in_turn(std::function<void()> work) {
+  if (worker_) return worker_->submit(std::move(work));
+  work();
+}
+
 void BackgroundLine::submit(Job job) {
-  worker_->submit([this, job = std::move(job)] {
+  do_in_turn([this, job = std::move(job)] {
     if (!line_ && why_none_.empty()) begin();
     job(line_ ? &*line_ : nullptr, why_none_);
   });
 }
 
 void BackgroundLine::renew_errors() {
-  worker_->submit([this, errors = errors_of(program_)] {
+  do_in_turn([this, errors = errors_of(program_)] {
     release(std::exchange(errors_, errors));
     PMPI_Comm_set_errhandler(own_->get(), errors_);
   });
@@ -164,13 +169,13 @@ void BackgroundLine::outlive_program() {
   MPI_Errhandler its = MPI_ERRHANDLER_NULL;
   PMPI_Comm_get_errhandler(program_, &its);
   program_ = own_->get();
-  worker_->submit([this, its] {
+  do_in_turn([this, its] {
     release(std::exchange(errors_, its));
     PMPI_Comm_set_errhandler(own_->get(), errors_);
   });
 }
 
-Line* BackgroundLine::if_idle() { return worker_->is_idle() && line_ ? &*line_ : nullptr; }
+Line* BackgroundLine::if_idle() { return is_idle() && line_ ? &*line_ : nullptr; }
 
 std::shared_ptr<OwnComm> make_company(MPI_Comm comm) {
   int enough = companies.load() < most_companies ? 0 : 1;

@@ -78,6 +78,8 @@ class BackgroundLine {
   /// Gets the line, or null and why there is none. Must not throw.
   using Job = std::function<void(Line* line, const std::string& why_none)>;
   void submit(Job job);
+  /// Waits for what has been submitted. What is submitted from now on its caller does at once.
+  void retire() { worker_.reset(); }
   /// Errors of MPI's own from now on go where the program has them go now.
   void renew_errors();
   /// The program frees its communicator while there are calls over it: their errors have this one's from now on.
@@ -89,10 +91,11 @@ class BackgroundLine {
   /// The line, if all that was submitted is done and it is there; else null. It is the caller's until the next
   /// submit().
   Line* if_idle();
-  [[nodiscard]] bool is_idle() { return worker_->is_idle(); }
+  [[nodiscard]] bool is_idle() { return !worker_ || worker_->is_idle(); }
 
  private:
   void begin();
+  void do_in_turn(std::function<void()> work);
 
   std::atomic<MPI_Comm> program_;
   std::shared_ptr<OwnComm> own_;
@@ -146,6 +149,10 @@ class Group {
   void revoke(int (*mpi)(MPI_Comm));
   /// Whether all calls in the background are over.
   [[nodiscard]] bool is_idle() { return !background_ || background_->is_idle(); }
+  /// As BackgroundLine::retire().
+  void retire() {
+    if (background_) background_->retire();
+  }
 
  private:
   MPI_Comm comm_;

@@ -297,6 +297,10 @@ void outlive_communicator(MPI_Comm comm) {
   }
 }
 
+void retire_persistent() {
+  for (const auto& [request, ours] : persistents) ours->line.retire();  // no lock: they may need it
+}
+
 int cancel(MPI_Request* request, int (*mpi)(MPI_Request*)) {
   MPI_Request none = MPI_REQUEST_NULL;
   const std::lock_guard lock(waiting_mutex);

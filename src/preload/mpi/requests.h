@@ -52,6 +52,8 @@ void renew_persistent_errors(MPI_Comm comm);
 void revoke_persistent(MPI_Comm comm, int (*mpi)(MPI_Comm));
 /// When the program frees a communicator, before MPI does: persistent calls over it stay.
 void outlive_communicator(MPI_Comm comm);
+/// Waits for those under way. A call that is started from now on its MPI_Start makes, as far as it is ours.
+void retire_persistent();
 /// For MPI_Cancel, which `mpi` is: an error for what is one of ours and not done, as MPI itself has it for collectives.
 int cancel(MPI_Request* request, int (*mpi)(MPI_Request*));
 

@@ -22,6 +22,14 @@ namespace {
 
 constexpr double longest_presence_wait = 10;
 
+/// Whether MPI lets several threads in until it is finalised. MPICH drops its locks (MPIR_ThreadInfo.isThreaded,
+/// mpir_init.c) when MPI_Finalize begins, before it deletes attributes: functions that do so are alone with MPI.
+#ifdef OPEN_MPI
+constexpr bool has_locks_to_the_end = true;
+#else
+constexpr bool has_locks_to_the_end = false;
+#endif
+
 /// Eight digits that are different where texts are.
 std::string fingerprint(const std::string& text) {
   char digits[16];
@@ -153,6 +161,7 @@ void Runtime::start() noexcept {
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, is_over, &last, nullptr);
     made->stops_by_itself_ = PMPI_Comm_set_attr(MPI_COMM_SELF, last, nullptr) == MPI_SUCCESS;
     PMPI_Comm_free_keyval(&last);  // the attribute stays
+    if (!has_locks_to_the_end && made->has_threads_) made->end_ = std::make_unique<OwnComm>(MPI_COMM_WORLD);
     prepare_datatypes();
     prepare_requests();
     prepare_groups();
@@ -169,7 +178,26 @@ int Runtime::is_over(MPI_Comm, int, void*, void*) {
 }
 
 void Runtime::before_finalize() noexcept {
-  if (active_ != nullptr && !active_->stops_by_itself_) stop();
+  if (active_ == nullptr) return;
+  if (!active_->stops_by_itself_) return stop();
+  try {
+    if (active_->end_ != nullptr) active_->come_to_one_thread();
+  } catch (const std::exception& e) {
+    log(LogLevel::error, e.what());
+  }
+}
+
+/// Ends the threads of calls in the background. All ranks agree on it, so that a call that does not block is MPI's own
+/// on all of them from now on.
+void Runtime::come_to_one_thread() {
+  std::vector<Group*> all;
+  for (const auto& [comm, group] : groups_) all.push_back(group.get());
+  for (const auto& group : deserted_) all.push_back(group.get());
+  for (Group* const group : all) group->retire();
+  retire_persistent();
+  has_threads_ = false;
+  int here = 1;
+  uncounted_allreduce(here, MPI_MIN, end_->get(), config_.timeout_seconds.value_or(0));
 }
 
 void Runtime::stop() noexcept {
@@ -182,6 +210,7 @@ void Runtime::stop() noexcept {
     release_requests();
     release_groups();
     ending->report();
+    ending->end_.reset();
     release_datatypes();
     PMPI_Comm_free_keyval(&ending->keyval_);
   } catch (const std::exception& e) {

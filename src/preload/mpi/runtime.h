@@ -36,6 +36,7 @@ class Runtime {
   /// when MPI deletes the attributes of MPI_COMM_SELF, of which Laconic's is the last: for the program's own functions
   /// that are called then MPI still is as ever. By before_finalize() where it has none.
   static void stop() noexcept;
+  /// Collective, as MPI_Finalize, which comes next.
   static void before_finalize() noexcept;
 
   [[nodiscard]] const Config& config() const { return config_; }
@@ -54,7 +55,8 @@ class Runtime {
   std::unique_ptr<Group> take_group(MPI_Comm comm);
   /// When the program has set its error handler.
   void renew_errors(MPI_Comm comm);
-  /// Whether MPI lets several threads in, on all ranks: without that nothing can be done in the background.
+  /// Whether MPI lets several threads in, on all ranks: without that nothing can be done in the background. No longer
+  /// when MPICH is finalised.
   [[nodiscard]] bool has_threads() const { return has_threads_; }
   /// Whether this library is called when the program starts or frees a request, on all ranks: without that persistent
   /// calls would never begin.
@@ -85,6 +87,7 @@ class Runtime {
   [[nodiscard]] bool is_served(MPI_Comm comm) const;
   [[nodiscard]] std::string wishes() const;
   int code_of(const std::string& what);
+  void come_to_one_thread();
   void report();
   std::unique_ptr<Group> take(const void* group);
   void release_idle();
@@ -99,6 +102,7 @@ class Runtime {
   std::array<bool, 16> serves_some_{};  ///< by collective
   bool has_threads_ = false, has_starts_ = false;
   bool stops_by_itself_ = false;
+  std::unique_ptr<OwnComm> end_;     ///< of all ranks, where MPI_Finalize is agreed on
   int keyval_ = MPI_KEYVAL_INVALID;  ///< of the attribute that is a communicator's Group
   int error_class_ = MPI_ERR_OTHER;
   std::map<std::string, int> codes_;  ///< of errors, by their texts
