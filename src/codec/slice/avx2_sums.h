@@ -47,10 +47,12 @@ struct PlaneSums {
     const Parsed* chunk;
     const std::uint8_t* dense;
     const std::uint64_t* sparse;
+    Following::Lines following;
     alignas(64) std::uint64_t planes[PlaneSet::most * (1 + chunk_blocks + 2)];
 
     void open(const Parsed& c) {
       chunk = &c;
+      following = c.following.begin();
       dense = c.in.dense;
       sparse = planes + PlaneSet::most;
       const std::ptrdiff_t n = c.in.bytes - c.in.masks;
@@ -225,7 +227,7 @@ struct PlaneSums {
     if (s.groups > 1) std::memset(s.nonzero[8], 0, static_cast<std::size_t>((s.groups - 1) * 8 * chunk_blocks));
     for (int b = 0; b < chunk_blocks; b += 4) {
       for (int i = 0; i < n; ++i)
-        for (int j = 0; j < 4; ++j) x[i].chunk->following.fetch(b + j);
+        for (int j = 0; j < 4; ++j) x[i].following.fetch();
       const auto w = load<std::uint32_t>(needs.planes + b);
       const auto none_above = [w](std::uint32_t most) { return ((w + (127 - most) * 0x01010101U) & 0x80808080U) == 0; };
       if (none_above(4))
@@ -256,7 +258,6 @@ struct PlaneSums {
   static bool from_terms(const LocalTerm* term, const Parsed* chunk, int n, Fill& fill, PlaneSet& s) {
     Operand x[most_terms];
     for (int i = 0; i < n; ++i) {
-      chunk[i].following.begin();
       x[i].open(chunk[i]);
     }
     if (fill.blocks != 0) {

@@ -199,7 +199,7 @@ struct Avx512xPlanes : Avx512xReader {
     }
   }
 
-  static Split add_block(In& a, int da, int sa, In& b, int db, int sb, Out& o) {
+  __attribute__((always_inline)) static Split add_block(In& a, int da, int sa, In& b, int db, int sb, Out& o) {
     const int wa = da + sa;
     const int wb = db + sb;
     if (wa == 0 && wb == 0) return {0, 0};

@@ -18,12 +18,17 @@ struct Avx512xReader : Avx512Base {
       return {8 * static_cast<std::size_t>(dense), 8 * static_cast<std::size_t>(sparse)};
     }
   };
+  /// Dense planes, so many bytes of them, and above those the sparse ones of which a mask says where their bytes go.
+  __attribute__((always_inline)) static __m512i stored(const std::uint8_t* dense, std::size_t dense_bytes,
+                                                       std::uint64_t mask, const std::uint8_t* bytes) {
+    const __m512i low =
+        _mm512_and_si512(_mm512_loadu_si512(dense), _mm512_load_si512(at_hand().lowest + 8 * dense_bytes));
+    // With eight dense planes there is no mask, so the shift by 64 that the & avoids does not matter.
+    return _mm512_mask_expand_epi8(low, mask << (dense_bytes & 63), _mm512_loadu_si512(bytes));
+  }
   __attribute__((always_inline)) static __m512i read_stored(In& in, Stored at) {
     const std::uint64_t mask = _bzhi_u64(load<std::uint64_t>(in.masks), static_cast<unsigned>(at.mask_bits));
-    // With eight dense planes there is no mask, so the shift by 64 that the & avoids does not matter.
-    const __m512i low =
-        _mm512_and_si512(_mm512_loadu_si512(in.dense), _mm512_load_si512(at_hand().lowest + 8 * at.dense_bytes));
-    const __m512i plane = _mm512_mask_expand_epi8(low, mask << (at.dense_bytes & 63), _mm512_loadu_si512(in.bytes));
+    const __m512i plane = stored(in.dense, at.dense_bytes, mask, in.bytes);
     in.dense += at.dense_bytes;
     in.masks += at.mask_bits / 8;
     in.bytes += _mm_popcnt_u64(mask);
@@ -126,17 +131,21 @@ struct Avx512xReader : Avx512Base {
     __m512i low;
     __m512i high;
   };
-  /// How the planes of all blocks fall into two groups of eight. Found for all blocks at once, it leaves little but
-  /// loads to each, and the cursors stay in registers.
-  struct Groups {
+  /// A chunk's blocks in order, their planes in two groups of eight. Where they lie is found for all at once, so that
+  /// loads are what is left to each, and one cursor: how many bytes a block has, its masks tell.
+  struct Blocks {
+    alignas(64) std::uint16_t dense_at[chunk_blocks];  // bytes from `start` on
+    alignas(64) std::uint16_t masks_at[chunk_blocks];
     alignas(32) std::uint8_t dense_bytes[2][chunk_blocks];
     alignas(32) std::uint8_t mask_bits[2][chunk_blocks];
-    Groups() = default;
+    const std::uint8_t* start;
+    Blocks() = default;
     /// Blocks of more than sixteen planes are of no meaning.
-    explicit Groups(const Sections& c) {
+    explicit Blocks(const Sections& c) : start(c.in.dense) {
       const __m256i eight = _mm256_set1_epi8(8);
       const __m256i d = _mm256_load_si256(reinterpret_cast<const __m256i*>(c.dense));
-      const __m256i w = _mm256_add_epi8(d, _mm256_load_si256(reinterpret_cast<const __m256i*>(c.sparse)));
+      const __m256i s = _mm256_load_si256(reinterpret_cast<const __m256i*>(c.sparse));
+      const __m256i w = _mm256_add_epi8(d, s);
       const __m256i low_d = _mm256_min_epu8(d, eight);
       const __m256i low_w = _mm256_min_epu8(w, eight);
       const __m256i high_d = _mm256_sub_epi8(d, low_d);
@@ -144,19 +153,55 @@ struct Avx512xReader : Avx512Base {
       keep(mask_bits[0], _mm256_sub_epi8(low_w, low_d));
       keep(dense_bytes[1], high_d);
       keep(mask_bits[1], _mm256_sub_epi8(_mm256_sub_epi8(w, low_w), high_d));
+      const __m256i masks = _mm256_sub_epi8(s, _mm256_movm_epi8(c.fill_blocks));
+      _mm512_store_si512(dense_at, _mm512_slli_epi16(before(_mm512_cvtepu8_epi16(d)), 3));
+      _mm512_store_si512(masks_at, _mm512_add_epi16(before(_mm512_cvtepu8_epi16(masks)),
+                                                    _mm512_set1_epi16(static_cast<short>(c.in.masks - c.in.dense))));
     }
-    [[nodiscard]] Stored at(int g, int b) const { return {dense_bytes[g][b], mask_bits[g][b]}; }
+
+    /// Planes of a group; of the lower one first. `bytes` begins as the chunk's.
+    __attribute__((always_inline)) __m512i planes(int g, int b, const std::uint8_t*& bytes) const {
+      const std::size_t dense = dense_bytes[g][b];
+      const std::uint8_t* masks = start + masks_at[b] + (g == 0 ? 0 : mask_bits[0][b] / 8);
+      const std::uint8_t* from = start + dense_at[b] + (g == 0 ? 0 : dense_bytes[0][b]);
+      const std::uint64_t mask = _bzhi_u64(load<std::uint64_t>(masks), mask_bits[g][b]);
+      const __m512i plane = stored(from, dense, mask, bytes);
+      bytes += _mm_popcnt_u64(mask);
+      return transpose(_mm512_permutexvar_epi8(_mm512_load_si512(tables.from_planes), plane), reversal);
+    }
+    /// The plane of marks behind those.
+    std::uint64_t marks(int b, const std::uint8_t*& bytes) const {
+      In in{nullptr, start + masks_at[b] + (mask_bits[0][b] + mask_bits[1][b]) / 8, bytes};
+      const std::uint64_t plane = get_plane(in);
+      bytes = in.bytes;
+      return plane;
+    }
 
    private:
     static void keep(std::uint8_t* to, __m256i planes) {
       _mm256_store_si256(reinterpret_cast<__m256i*>(to), _mm256_slli_epi16(planes, 3));  // no bit leaves its byte
+    }
+    /// Of each word the sum of those before it.
+    static __m512i before(__m512i words) {
+      __m512i sum = _mm512_add_epi16(words, _mm512_bslli_epi128(words, 2));
+      sum = _mm512_add_epi16(sum, _mm512_bslli_epi128(sum, 4));
+      sum = _mm512_add_epi16(sum, _mm512_bslli_epi128(sum, 8));
+      const auto last_of = [&](int lane, __mmask32 to) {
+        return _mm512_maskz_permutexvar_epi16(to, _mm512_set1_epi16(static_cast<short>(8 * lane + 7)), sum);
+      };
+      const __m512i lanes = _mm512_add_epi16(_mm512_add_epi16(last_of(0, ~0U << 8), last_of(1, ~0U << 16)),
+                                             _mm512_sub_epi16(last_of(2, ~0U << 24), words));
+      return _mm512_add_epi16(sum, lanes);
     }
   };
 
   __attribute__((always_inline)) static Halves read_halves(In& in, Stored lower, Stored upper,
                                                            std::uint64_t order = identity) {
     const __m512i low = read_planes(in, lower, order);
-    const __m512i high = read_planes(in, upper, order);
+    return signed_halves(low, read_planes(in, upper, order));
+  }
+  /// Of zigzag bytes.
+  static Halves signed_halves(__m512i low, __m512i high) {
     return {_mm512_xor_si512(signed_bytes(low), affine(high, zigzag_maps.carry_down)),
             _mm512_xor_si512(affine(high, zigzag_maps.shift_down), affine(low, zigzag_maps.sign_down))};
   }

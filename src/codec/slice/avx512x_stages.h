@@ -155,10 +155,6 @@ struct Stages {
     return with(Quantiser::Checked(z));
   }
 
-  static __m512i bytes_of(In& in, Plane::Stored at) {
-    return Plane::signed_bytes(Plane::read_planes(in, at, reversal));
-  }
-
   /// Planes that a sum's blocks may have, local residuals aside.
   struct Needs {
     alignas(32) std::uint8_t planes[chunk_blocks];
@@ -183,10 +179,10 @@ struct Stages {
 
   /// Passes over the marks of block b in all chunks. False: they are not the same, or none.
   template <bool HasLocal>
-  static bool same_marks(In* in, int n, int b, Fill& fill) {
-    const std::uint64_t plane = HasLocal ? mark_plane(fill.marks[b]) : Avx512Base::get_plane(in[0]);
+  static bool same_marks(const Plane::Blocks* x, const std::uint8_t** bytes, int n, int b, Fill& fill) {
+    const std::uint64_t plane = HasLocal ? mark_plane(fill.marks[b]) : x[0].marks(b, bytes[0]);
     for (int i = HasLocal ? 0 : 1; i < n; ++i)
-      if (Avx512Base::get_plane(in[i]) != plane) return false;
+      if (x[i].marks(b, bytes[i]) != plane) return false;
     fill.marks[b] = marks_of(plane);
     return plane != 0;
   }
@@ -199,18 +195,20 @@ struct Stages {
     const int n = N != 0 ? N : given_n;
     const int more = 32 - static_cast<int>(_lzcnt_u32(static_cast<unsigned>(n - (HasLocal ? 0 : 1))));
     const Needs needs(c, n, more);
-    In in[N != 0 ? N : most_terms];
-    Plane::Groups groups[N != 0 ? N : most_terms];
+    Plane::Blocks x[N != 0 ? N : most_terms];
+    const std::uint8_t* cursor[N != 0 ? N : most_terms];
+    Following::Lines following[N != 0 ? N : most_terms];
     for (int i = 0; i < n; ++i) {
-      in[i] = c[i].in;
-      groups[i] = Plane::Groups(c[i]);
-      c[i].following.begin();
+      x[i] = Plane::Blocks(c[i]);
+      cursor[i] = c[i].in.bytes;
+      following[i] = c[i].following.begin();
     }
     for (int b = 0; b < chunk_blocks; ++b) {
-      for (int i = 0; i < n; ++i) c[i].following.fetch(b);
-      const auto bytes = [&](int i) { return bytes_of(in[i], groups[i].at(0, b)); };
+      for (int i = 0; i < n; ++i) following[i].fetch();
+      const auto bytes = [&](int i) { return Plane::signed_bytes(x[i].planes(0, b, cursor[i])); };
       const auto halves = [&](int i) {
-        return Plane::read_halves(in[i], groups[i].at(0, b), groups[i].at(1, b), reversal);
+        const __m512i low = x[i].planes(0, b, cursor[i]);
+        return Plane::signed_halves(low, x[i].planes(1, b, cursor[i]));
       };
       const Words words = local_words<P, HasLocal>(local, b);
       constexpr int first = HasLocal ? 0 : 1;
@@ -226,7 +224,7 @@ struct Stages {
         return false;
       }
       if constexpr (Marked)
-        if ((fill.blocks >> b & 1) != 0 && !same_marks<HasLocal>(in, n, b, fill)) return false;
+        if ((fill.blocks >> b & 1) != 0 && !same_marks<HasLocal>(x, cursor, n, b, fill)) return false;
     }
     return true;
   }

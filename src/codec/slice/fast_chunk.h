@@ -234,14 +234,20 @@ struct Following {
   const std::uint8_t* at = nullptr;
   std::size_t size = 0;
 
-  __attribute__((always_inline)) void begin() const {
-    if (size <= fetched_at_once) fetch_all();
-  }
-  __attribute__((always_inline)) void fetch(int b) const {
-    if (size <= fetched_at_once) return;
-    const std::uint8_t* from = at + size * static_cast<std::size_t>(b) / chunk_blocks;
-    __builtin_prefetch(from);
-    if (size > 64 * chunk_blocks) __builtin_prefetch(from + 64);
+  /// What each block fetches, one after the other.
+  struct Lines {
+    const std::uint8_t* at;
+    std::size_t step;
+    __attribute__((always_inline)) void fetch() {
+      __builtin_prefetch(at);
+      if (step > 64) __builtin_prefetch(at + 64);
+      at += step;
+    }
+  };
+  [[nodiscard]] __attribute__((always_inline)) Lines begin() const {
+    if (size > fetched_at_once) return {at, (size + chunk_blocks - 1) / chunk_blocks};
+    fetch_all();
+    return {at, 0};
   }
   __attribute__((always_inline)) void fetch_all() const {
     for (std::size_t i = 0; i < size; i += 64) __builtin_prefetch(at + i);
@@ -251,10 +257,10 @@ struct Following {
 /// Where the next chunk is likely to be written, in as many bytes as this one, fetched in the two passes that write it.
 struct FollowingRoom {
   const std::uint8_t* at;
-  std::size_t size;
+  std::size_t step;
+  FollowingRoom(const std::uint8_t* from, std::size_t size) : at(from), step(size / (2 * chunk_blocks) + 1) {}
   __attribute__((always_inline)) void fetch_line(int b, int line) const {
-    const int part = (line - 2) * chunk_blocks + b;
-    __builtin_prefetch(at + size * static_cast<std::size_t>(part) / (2 * chunk_blocks), 1);
+    __builtin_prefetch(at + step * static_cast<std::size_t>((line - 2) * chunk_blocks + b), 1);
   }
 };
 

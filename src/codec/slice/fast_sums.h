@@ -108,27 +108,26 @@ struct FastSums : FastCodec<V> {
   template <class To>
   struct Fetching {
     To to;
-    Following following;
-    [[nodiscard]] auto block(int b) const {
-      following.fetch(b);
+    Following::Lines following;
+    [[nodiscard]] auto block(int b) {
+      following.fetch();
       return to.block(b);
     }
   };
 
   /// The integers of a chunk without exceptions.
   static void unpack(const Parsed& c, Integers& q) {
-    c.following.begin();
+    const Following::Lines following = c.following.begin();
     if (c.kind == Kind::constant) return V::broadcast(c.choice.base, q.q);
     Fill none;
-    get_blocks(c, Fetching<ToMemory>{{q.q}, c.following}, none);
+    get_blocks(c, Fetching<ToMemory>{{q.q}, following}, none);
   }
   /// The same, added to q.
   static void unpack_onto(const Parsed& c, Integers& q) {
     if constexpr (requires { typename V::Added; }) {
       if (c.kind == Kind::coded) {
-        c.following.begin();
         Fill none;
-        return get_blocks(c, Fetching<ToAdded>{{q.q}, c.following}, none);
+        return get_blocks(c, Fetching<ToAdded>{{q.q}, c.following.begin()}, none);
       }
     }
     Integers own;
@@ -229,11 +228,9 @@ struct FastSums : FastCodec<V> {
     In ia = a.in;
     In ib = b.in;
     Held held;
-    a.following.begin();
-    b.following.begin();
+    Following::Lines following[2] = {a.following.begin(), b.following.begin()};
     for (int i = 0; i < chunk_blocks; ++i) {
-      a.following.fetch(i);
-      b.following.fetch(i);
+      for (auto& lines : following) lines.fetch();
       const Out before = out;
       w.put_code(i, V::add_block(ia, a.dense[i], a.sparse[i], ib, b.dense[i], b.sparse[i], out));
       if (__builtin_expect(a.fill_blocks == 0, 1)) continue;
@@ -403,10 +400,10 @@ struct FastSums : FastCodec<V> {
     Out out = w.out;
     In in = c.in;
     Held held;
-    c.following.begin();
+    Following::Lines following = c.following.begin();
     for (int b = 0; b < chunk_blocks; ++b) {
       local.ahead.fetch(b);
-      c.following.fetch(b);
+      following.fetch();
       const R r = V::template residual<P>(local.q->q + 64 * b, local.base);
       const Out before = out;
       w.put_code(b, V::put(out, V::sum(r, V::get(in, c.dense[b], c.sparse[b]))));
