@@ -252,6 +252,11 @@ LACONIC_FORTRAN_ALL(request_free, (MPI_Fint * request, MPI_Fint* code), MPI_Requ
                     set(code, MPI_Request_free(&r)); *request = PMPI_Request_c2f(r);)
 LACONIC_FORTRAN_ALL(comm_set_errhandler, (const MPI_Fint* comm, const MPI_Fint* handler, MPI_Fint* code),
                     set(code, MPI_Comm_set_errhandler(PMPI_Comm_f2c(*comm), PMPI_Errhandler_f2c(*handler)));)
+#ifdef OPEN_MPI
+int MPIX_Comm_revoke(MPI_Comm comm);
+void mpix_comm_revoke_(const MPI_Fint* comm, MPI_Fint* code) { set(code, MPIX_Comm_revoke(PMPI_Comm_f2c(*comm))); }
+void ompix_comm_revoke_f(const MPI_Fint* comm, MPI_Fint* code) { set(code, MPIX_Comm_revoke(PMPI_Comm_f2c(*comm))); }
+#endif
 // NOLINTEND(readability-identifier-naming, bugprone-macro-parentheses)
 
 }  // extern "C"

@@ -14,6 +14,7 @@
 #include "preload/mpi/next.h"
 #include "preload/mpi/presence.h"
 #include "preload/mpi/requests.h"
+#include "preload/mpi/ulfm.h"
 #include "preload/mpi/uncounted.h"
 #include "preload/serving.h"
 
@@ -398,9 +399,8 @@ int Runtime::code_of(const std::string& what) {
 
 int Runtime::raise(MPI_Comm comm, const std::string& what) {
   log(LogLevel::error, what);
-  const int code = code_of(what);
-  PMPI_Comm_call_errhandler(comm, code);
-  return code;
+  const int of_mpi = class_of_failure(comm);
+  return raise(comm, of_mpi != MPI_SUCCESS ? of_mpi : code_of(what));
 }
 
 int Runtime::raise(MPI_Comm comm, int error_class) {
