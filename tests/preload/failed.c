@@ -1,5 +1,5 @@
-/* A rank dies (Open MPI 5, started with fault tolerance): calls over its communicators end with MPI's own error, and the
- * others go on among themselves.
+/* A rank dies (Open MPI 5, started with fault tolerance): calls over its communicators end with MPI's own error, and
+ * the others go on among themselves.
  *
  *   failed 0
  *

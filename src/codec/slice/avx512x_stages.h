@@ -373,27 +373,38 @@ struct Stages {
     return p + pad4(static_cast<std::size_t>(k));
   }
 
-  /// The three sections. Stores run up to 64 bytes over, so a section is complete before the next begins.
-  template <int Groups, bool Marked, class Fetch>
-  static std::uint8_t* write_groups(const PlaneSet& s, const Places& at, std::uint8_t* to, Fetch ahead) {
+  /// Whether no block has more than 32: of stores half as long half as many cross a line.
+  template <int Groups>
+  static bool are_short(const std::uint8_t (&bytes)[2][chunk_blocks]) {
+    __m256i longest = Needs::load256(bytes[0]);
+    for (int g = 1; g < Groups; ++g) longest = _mm256_max_epu8(longest, Needs::load256(bytes[g]));
+    return _mm256_cmpgt_epu8_mask(longest, _mm256_set1_epi8(32)) == 0;
+  }
+  template <bool Short>
+  static void store_planes(std::uint8_t* to, __m512i v) {
+    if constexpr (Short) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(v));
+    } else {
+      _mm512_storeu_si512(to, v);
+    }
+  }
+  template <int Groups, bool Short, class Fetch>
+  static std::uint8_t* write_dense(const PlaneSet& s, const Places& at, std::uint8_t* to, Fetch ahead) {
     for (int b = 0; b < chunk_blocks; ++b) {
       ahead.fetch_line(b, 2);
       for (int g = 0; g < Groups; ++g) {
-        _mm512_storeu_si512(to, _mm512_load_si512(s.plane[g][b]));
+        store_planes<Short>(to, _mm512_load_si512(s.plane[g][b]));
         to += at.dense_bytes[g][b];
       }
     }
-    for (int b = 0; b < chunk_blocks; ++b) {
-      for (int g = 0; g < Groups; ++g) {
-        store(to, at.mask[g][b]);
-        to += at.mask_bytes[g][b];
-      }
-      if (Marked && (at.marked >> b & 1) != 0) *to++ = mask_of(at.mark_plane[b]);
-    }
+    return to;
+  }
+  template <int Groups, bool Marked, bool Short, class Fetch>
+  static std::uint8_t* write_bytes(const PlaneSet& s, const Places& at, std::uint8_t* to, Fetch ahead) {
     for (int b = 0; b < chunk_blocks; ++b) {
       ahead.fetch_line(b, 3);
       for (int g = 0; g < Groups; ++g) {
-        _mm512_storeu_si512(to, _mm512_maskz_compress_epi8(at.sparse[g][b], _mm512_load_si512(s.plane[g][b])));
+        store_planes<Short>(to, _mm512_maskz_compress_epi8(at.sparse[g][b], _mm512_load_si512(s.plane[g][b])));
         to += at.byte_bytes[g][b];
       }
       if (Marked && (at.marked >> b & 1) != 0) {
@@ -403,6 +414,22 @@ struct Stages {
       }
     }
     return to;
+  }
+
+  /// The three sections. Stores run up to 64 bytes over, so a section is complete before the next begins.
+  template <int Groups, bool Marked, class Fetch>
+  static std::uint8_t* write_groups(const PlaneSet& s, const Places& at, std::uint8_t* to, Fetch ahead) {
+    to = are_short<Groups>(at.dense_bytes) ? write_dense<Groups, true>(s, at, to, ahead)
+                                           : write_dense<Groups, false>(s, at, to, ahead);
+    for (int b = 0; b < chunk_blocks; ++b) {
+      for (int g = 0; g < Groups; ++g) {
+        store(to, at.mask[g][b]);
+        to += at.mask_bytes[g][b];
+      }
+      if (Marked && (at.marked >> b & 1) != 0) *to++ = mask_of(at.mark_plane[b]);
+    }
+    return are_short<Groups>(at.byte_bytes) ? write_bytes<Groups, Marked, true>(s, at, to, ahead)
+                                            : write_bytes<Groups, Marked, false>(s, at, to, ahead);
   }
   /// Which bytes of a plane are not zero.
   static std::uint8_t mask_of(std::uint64_t plane) {
