@@ -19,6 +19,20 @@
 
 namespace laconic::preload {
 
+/// While there is one, errors of MPI's own over Laconic's communicators are not the program's on this thread: it will
+/// hear of what came of them, once.
+class Unheard {
+ public:
+  Unheard() { ++depth(); }
+  ~Unheard() { --depth(); }
+  Unheard(const Unheard&) = delete;
+  Unheard& operator=(const Unheard&) = delete;
+  static bool is_now() { return depth() != 0; }
+
+ private:
+  static int& depth();
+};
+
 /// How often irregular calls of one kind are agreed on: where nothing comes of it, rarer and rarer. The same decisions
 /// on all ranks, as they make the same calls.
 class Asking {

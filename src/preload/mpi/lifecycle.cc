@@ -84,8 +84,8 @@ int MPI_Query_thread(int* provided) {
 
 int MPI_Finalize(void) {
   static const auto mpi = next<decltype(&PMPI_Finalize)>("MPI_Finalize");
-  Runtime::before_finalize();
-  return mpi();
+  const int code = Runtime::before_finalize();
+  return code == MPI_SUCCESS ? mpi() : code;
 }
 
 int MPI_Comm_free(MPI_Comm* comm) {

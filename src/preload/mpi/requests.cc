@@ -98,6 +98,7 @@ std::string failure_of(Work&& work) {
 
 /// Makes one call over a line, and counts it, unless it is MPI's own: false.
 bool serve(Runtime& runtime, Line& line, const Call& call, const std::string& label) {
+  const Unheard errors;
   if (call.irregular && line.passes_over(call.collective)) return false;
   Communicator& comm = line.comm();
   const std::optional<Shape> shape = call.irregular

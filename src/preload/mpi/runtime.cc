@@ -14,6 +14,7 @@
 #include "preload/mpi/next.h"
 #include "preload/mpi/presence.h"
 #include "preload/mpi/requests.h"
+#include "preload/mpi/self_attributes.h"
 #include "preload/mpi/ulfm.h"
 #include "preload/mpi/uncounted.h"
 #include "preload/serving.h"
@@ -22,14 +23,6 @@ namespace laconic::preload {
 namespace {
 
 constexpr double longest_presence_wait = 10;
-
-/// Whether MPI lets several threads in until it is finalised. MPICH drops its locks (MPIR_ThreadInfo.isThreaded,
-/// mpir_init.c) when MPI_Finalize begins, before it deletes attributes: functions that do so are alone with MPI.
-#ifdef OPEN_MPI
-constexpr bool has_locks_to_the_end = true;
-#else
-constexpr bool has_locks_to_the_end = false;
-#endif
 
 /// Eight digits that are different where texts are.
 std::string fingerprint(const std::string& text) {
@@ -162,10 +155,14 @@ void Runtime::start() noexcept {
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, is_over, &last, nullptr);
     made->stops_by_itself_ = PMPI_Comm_set_attr(MPI_COMM_SELF, last, nullptr) == MPI_SUCCESS;
     PMPI_Comm_free_keyval(&last);  // the attribute stays
-    if (!has_locks_to_the_end && made->has_threads_) made->end_ = std::make_unique<OwnComm>(MPI_COMM_WORLD);
+    if (!made->config_.report.empty()) made->end_ = std::make_unique<OwnComm>(MPI_COMM_WORLD);
     prepare_datatypes();
     prepare_requests();
     prepare_groups();
+    if (made->has_threads_)
+      note_attributes_of_self([] {
+        if (active_ != nullptr) active_->come_to_one_thread();
+      });
     active_ = made.release();
     active_->accompany(MPI_COMM_WORLD);
   } catch (const std::exception& e) {
@@ -178,18 +175,20 @@ int Runtime::is_over(MPI_Comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-void Runtime::before_finalize() noexcept {
-  if (active_ == nullptr) return;
-  if (!active_->stops_by_itself_) return stop();
-  try {
-    if (active_->end_ != nullptr) active_->come_to_one_thread();
-  } catch (const std::exception& e) {
-    log(LogLevel::error, e.what());
+int Runtime::before_finalize() noexcept {
+  if (active_ == nullptr) return MPI_SUCCESS;
+  if (!active_->stops_by_itself_) {
+    stop();
+    return MPI_SUCCESS;
   }
+  if (has_locks_to_the_end || !active_->has_threads_) return MPI_SUCCESS;
+  const int code = delete_attributes_of_self();
+  if (code == MPI_SUCCESS) active_->come_to_one_thread();
+  return code;
 }
 
-/// Ends the threads of calls in the background. All ranks agree on it, so that a call that does not block is MPI's own
-/// on all of them from now on.
+/// Ends the threads of calls in the background, which waits for what is under way. What the program still does in
+/// functions that Laconic has not heard of, calls that do not block are MPI's own, and persistent ones MPI_Start's.
 void Runtime::come_to_one_thread() {
   std::vector<Group*> all;
   for (const auto& [comm, group] : groups_) all.push_back(group.get());
@@ -197,8 +196,6 @@ void Runtime::come_to_one_thread() {
   for (Group* const group : all) group->retire();
   retire_persistent();
   has_threads_ = false;
-  int here = 1;
-  uncounted_allreduce(here, MPI_MIN, end_->get(), config_.timeout_seconds.value_or(0));
 }
 
 void Runtime::stop() noexcept {
@@ -225,14 +222,16 @@ void Runtime::report() {
   const std::vector<std::uint8_t> mine = tally_of_process().pack();
   int bytes = static_cast<int>(mine.size());
   std::vector<int> sizes(static_cast<std::size_t>(world_size())), places(sizes.size());
-  PMPI_Gather(&bytes, 1, MPI_INT, sizes.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
+  if (PMPI_Gather(&bytes, 1, MPI_INT, sizes.data(), 1, MPI_INT, 0, end_->get()) != MPI_SUCCESS) return report_nothing();
   int total = 0;
   for (std::size_t r = 0; r < sizes.size(); ++r) {
     places[r] = total;
     total += sizes[r];
   }
   std::vector<std::uint8_t> all(static_cast<std::size_t>(world_rank() == 0 ? total : 0));
-  PMPI_Gatherv(mine.data(), bytes, MPI_BYTE, all.data(), sizes.data(), places.data(), MPI_BYTE, 0, MPI_COMM_WORLD);
+  if (PMPI_Gatherv(mine.data(), bytes, MPI_BYTE, all.data(), sizes.data(), places.data(), MPI_BYTE, 0, end_->get()) !=
+      MPI_SUCCESS)
+    return report_nothing();
   if (world_rank() != 0) return;
   Tally together;
   for (std::size_t r = 0; r < sizes.size(); ++r) {
@@ -240,6 +239,11 @@ void Runtime::report() {
     together.merge({first, first + sizes[r]});
   }
   write_report(together, {.ranks = world_size(), .library = "MPI"}, config_);
+}
+
+void Runtime::report_nothing() {
+  end_->give_up();
+  if (world_rank() == 0) warn("no report: a rank has failed");
 }
 
 bool Runtime::is_served(MPI_Comm comm) const {

@@ -36,8 +36,8 @@ class Runtime {
   /// when MPI deletes the attributes of MPI_COMM_SELF, of which Laconic's is the last: for the program's own functions
   /// that are called then MPI still is as ever. By before_finalize() where it has none.
   static void stop() noexcept;
-  /// Collective, as MPI_Finalize, which comes next.
-  static void before_finalize() noexcept;
+  /// MPI_Finalize comes next, unless this returns another code than MPI_SUCCESS, which is MPI_Finalize's then.
+  static int before_finalize() noexcept;
 
   [[nodiscard]] const Config& config() const { return config_; }
   [[nodiscard]] const Policy& policy() const { return policy_; }
@@ -90,6 +90,7 @@ class Runtime {
   int code_of(const std::string& what);
   void come_to_one_thread();
   void report();
+  void report_nothing();
   std::unique_ptr<Group> take(const void* group);
   void release_idle();
   static int is_over(MPI_Comm self, int keyval, void* none, void* extra);
@@ -103,7 +104,7 @@ class Runtime {
   std::array<bool, 16> serves_some_{};  ///< by collective
   bool has_threads_ = false, has_starts_ = false;
   bool stops_by_itself_ = false;
-  std::unique_ptr<OwnComm> end_;     ///< of all ranks, where MPI_Finalize is agreed on
+  std::unique_ptr<OwnComm> end_;     ///< of all ranks, for the report
   int keyval_ = MPI_KEYVAL_INVALID;  ///< of the attribute that is a communicator's Group
   int error_class_ = MPI_ERR_OTHER;
   std::map<std::string, int> codes_;  ///< of errors, by their texts
