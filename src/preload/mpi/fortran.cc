@@ -16,6 +16,7 @@
 
 #include "preload/mpi/next.h"
 #include "preload/mpi/runtime.h"
+#include "preload/mpi/ulfm.h"
 
 #ifdef OPEN_MPI
 // Persistent collectives: of Open MPI 5, whose version 4 has them as an extension and in another header.
@@ -253,7 +254,6 @@ LACONIC_FORTRAN_ALL(request_free, (MPI_Fint * request, MPI_Fint* code), MPI_Requ
 LACONIC_FORTRAN_ALL(comm_set_errhandler, (const MPI_Fint* comm, const MPI_Fint* handler, MPI_Fint* code),
                     set(code, MPI_Comm_set_errhandler(PMPI_Comm_f2c(*comm), PMPI_Errhandler_f2c(*handler)));)
 #ifdef OPEN_MPI
-int MPIX_Comm_revoke(MPI_Comm comm);
 void mpix_comm_revoke_(const MPI_Fint* comm, MPI_Fint* code) { set(code, MPIX_Comm_revoke(PMPI_Comm_f2c(*comm))); }
 void ompix_comm_revoke_f(const MPI_Fint* comm, MPI_Fint* code) { set(code, MPIX_Comm_revoke(PMPI_Comm_f2c(*comm))); }
 #endif

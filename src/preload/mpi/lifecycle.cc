@@ -8,12 +8,12 @@
 #include "preload/mpi/process.h"
 #include "preload/mpi/requests.h"
 #include "preload/mpi/runtime.h"
+#include "preload/mpi/ulfm.h"
 
 extern "C" {
 void laconic_label(const char* label);
 /// Of MPI 1, which headers no longer let in, though libraries have it.
 int set_errhandler_as_before(MPI_Comm comm, MPI_Errhandler handler) __asm__("MPI_Errhandler_set");
-int MPIX_Comm_revoke(MPI_Comm comm);
 }
 
 using laconic::preload::Group;

@@ -23,9 +23,9 @@ extern "C" int MPI_Attr_put(MPI_Comm comm, int keyval, void* value);  // not in 
 namespace laconic::preload {
 namespace {
 
-std::mutex mutex;                    // NOLINT(cert-err58-cpp)
-std::vector<int> keyvals;            // NOLINT(cert-err58-cpp): in the order in which they were set
-int herald = MPI_KEYVAL_INVALID;     ///< of an attribute that is set last, so that its function is called first
+std::mutex mutex;                 // NOLINT(cert-err58-cpp)
+std::vector<int> keyvals;         // NOLINT(cert-err58-cpp): in the order in which they were set
+int herald = MPI_KEYVAL_INVALID;  ///< of an attribute that is set last, so that its function is called first
 void (*when_finalizing)() = nullptr;
 
 int herald_is_deleted(MPI_Comm, int, void*, void*) {

@@ -3,6 +3,9 @@
 
 #include <mpi.h>
 
+/// Calls over the communicator that are served end with errors, too. In lifecycle.cc; few headers have it.
+extern "C" int MPIX_Comm_revoke(MPI_Comm comm);
+
 namespace laconic::preload {
 
 /// Why nothing more can be done over it, as MPI itself would say: its error class of revoked communicators or of ranks
