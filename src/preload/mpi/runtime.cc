@@ -175,7 +175,7 @@ int Runtime::is_over(MPI_Comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-int Runtime::before_finalize() noexcept {
+int Runtime::before_finalize() {
   if (active_ == nullptr) return MPI_SUCCESS;
   if (!active_->stops_by_itself_) {
     stop();

@@ -39,6 +39,12 @@ void withdraw_herald() {
   when_finalizing = kept;
 }
 
+bool is_noted(int keyval) {
+  const std::lock_guard lock(mutex);
+  return std::find(keyvals.begin(), keyvals.end(), keyval) != keyvals.end();
+}
+
+/// MPI has known it.
 bool is_set(int keyval) {
   void* value = nullptr;
   int found = 0;
@@ -48,7 +54,7 @@ bool is_set(int keyval) {
 template <typename Mpi>
 int set_attribute(MPI_Comm comm, int keyval, void* value, Mpi mpi) {
   if (comm != MPI_COMM_SELF || herald == MPI_KEYVAL_INVALID) return mpi(comm, keyval, value);
-  const bool stays = keyval != MPI_KEYVAL_INVALID && is_set(keyval);  // and keeps its place
+  const bool stays = is_noted(keyval) && is_set(keyval);  // and keeps its place
   const int code = mpi(comm, keyval, value);
   if (code != MPI_SUCCESS || stays) return code;
   const std::lock_guard lock(mutex);
