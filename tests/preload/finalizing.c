@@ -93,16 +93,40 @@ static int at_the_end(MPI_Comm self, int key, void* value, void* extra) {
   return MPI_SUCCESS;
 }
 
+/* Of two more attributes, deleted before: the last set first, once each, whatever they return. */
+static int deleted[3], order;
+
+static int note(MPI_Comm self, int key, void* value, void* which) {
+  (void)self, (void)key, (void)value;
+  deleted[*(int*)which] = ++order;
+  return MPI_SUCCESS;
+}
+
+static int at_the_end_of_all(MPI_Comm self, int key, void* value, void* extra) {
+  if (deleted[2] != 1 || deleted[1] != 2 || deleted[0] != 0) fprintf(stderr, "rank %d: the order\n", rank), ++wrong;
+  return at_the_end(self, key, value, extra);
+}
+
+static void set(MPI_Comm_delete_attr_function* function, void* extra) {
+  int key;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, function, &key, extra);
+  MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+  MPI_Comm_free_keyval(&key);
+}
+
 int main(int argc, char** argv) {
-  int provided, key;
+  static int which[3] = {0, 1, 2};
+  int provided;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   past = argc > 2;
   tolerance = argc > 1 ? atof(argv[1]) : 0;
   for (int i = 0; i < COUNT; ++i) x[i] = (float)(i % 100 + rank);
-  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_the_end, &key, NULL);
-  MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+  set(note, &which[0]);
+  set(at_the_end_of_all, NULL);
+  set(note, &which[1]);
+  set(note, &which[2]);
   ALLREDUCE_INIT(x, y, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &kept);
   ALLREDUCE_INIT(x, z, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &also_kept);
   sums();

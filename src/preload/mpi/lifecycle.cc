@@ -84,8 +84,8 @@ int MPI_Query_thread(int* provided) {
 
 int MPI_Finalize(void) {
   static const auto mpi = next<decltype(&PMPI_Finalize)>("MPI_Finalize");
-  const int code = Runtime::before_finalize();
-  return code == MPI_SUCCESS ? mpi() : code;
+  Runtime::before_finalize();
+  return mpi();
 }
 
 int MPI_Comm_free(MPI_Comm* comm) {

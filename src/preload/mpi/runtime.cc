@@ -175,16 +175,12 @@ int Runtime::is_over(MPI_Comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-int Runtime::before_finalize() {
-  if (active_ == nullptr) return MPI_SUCCESS;
-  if (!active_->stops_by_itself_) {
-    stop();
-    return MPI_SUCCESS;
-  }
-  if (has_locks_to_the_end || !active_->has_threads_) return MPI_SUCCESS;
-  const int code = delete_attributes_of_self();
-  if (code == MPI_SUCCESS) active_->come_to_one_thread();
-  return code;
+void Runtime::before_finalize() {
+  if (active_ == nullptr) return;
+  if (!active_->stops_by_itself_) return stop();
+  if (has_locks_to_the_end || !active_->has_threads_) return;
+  delete_attributes_of_self();
+  active_->come_to_one_thread();
 }
 
 /// Ends the threads of calls in the background, which waits for what is under way. What the program still does in

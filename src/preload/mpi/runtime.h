@@ -36,9 +36,8 @@ class Runtime {
   /// when MPI deletes the attributes of MPI_COMM_SELF, of which Laconic's is the last: for the program's own functions
   /// that are called then MPI still is as ever. By before_finalize() where it has none.
   static void stop() noexcept;
-  /// MPI_Finalize comes next, unless this returns another code than MPI_SUCCESS, which is MPI_Finalize's then. Throws
-  /// what the program's functions throw that delete attributes.
-  static int before_finalize();
+  /// MPI_Finalize comes next. Throws what the program's functions throw that delete attributes.
+  static void before_finalize();
 
   [[nodiscard]] const Config& config() const { return config_; }
   [[nodiscard]] const Policy& policy() const { return policy_; }

@@ -17,8 +17,8 @@ inline constexpr bool has_locks_to_the_end = false;
 /// Once, when MPI has begun: notes attributes from now on, and calls `finalizing` when MPI is finalised and
 /// delete_attributes_of_self() has not been called: by a tool that calls PMPI_Finalize. Nothing where there are locks.
 void note_attributes_of_self(void (*finalizing)());
-/// Deletes what has been noted, the last set first, as MPI_Finalize would. Returns MPI's code of the first that cannot
-/// be deleted; what is left stays then.
-int delete_attributes_of_self();
+/// Deletes what has been noted, the last set first, as MPI_Finalize would. The first error of a function of the
+/// program's is left to MPI_Finalize, which reports it as ever. Throws what those functions throw.
+void delete_attributes_of_self();
 
 }  // namespace laconic::preload
