@@ -150,7 +150,6 @@ void Runtime::start() noexcept {
     uncounted_allreduce(starts, MPI_MIN, MPI_COMM_WORLD);
     made->has_starts_ = starts != 0;
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, has_been_freed, &made->keyval_, nullptr);
-    PMPI_Add_error_class(&made->error_class_);
     int last = MPI_KEYVAL_INVALID;
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, is_over, &last, nullptr);
     made->stops_by_itself_ = PMPI_Comm_set_attr(MPI_COMM_SELF, last, nullptr) == MPI_SUCCESS;
@@ -389,6 +388,7 @@ int Runtime::code_of(const std::string& what) {
   const std::lock_guard lock(mutex_);
   const auto known = codes_.find(what);
   if (known != codes_.end()) return known->second;
+  if (codes_.empty()) PMPI_Add_error_class(&error_class_);  // not before: the program's classes count from the next
   int code = MPI_ERR_OTHER;
   if (PMPI_Add_error_code(error_class_, &code) != MPI_SUCCESS) return MPI_ERR_OTHER;
   std::string text = "Laconic: " + what;
