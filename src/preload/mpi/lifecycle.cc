@@ -8,7 +8,6 @@
 #include "preload/mpi/process.h"
 #include "preload/mpi/requests.h"
 #include "preload/mpi/runtime.h"
-#include "preload/mpi/ulfm.h"
 
 extern "C" {
 void laconic_label(const char* label);
@@ -16,7 +15,6 @@ void laconic_label(const char* label);
 int set_errhandler_as_before(MPI_Comm comm, MPI_Errhandler handler) __asm__("MPI_Errhandler_set");
 }
 
-using laconic::preload::Group;
 using laconic::preload::next;
 using laconic::preload::Runtime;
 
@@ -108,17 +106,6 @@ int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
 int set_errhandler_as_before(MPI_Comm comm, MPI_Errhandler handler) {
   static const auto mpi = next<decltype(&PMPI_Comm_set_errhandler)>("MPI_Errhandler_set");
   return set_errhandler(comm, handler, mpi != nullptr ? mpi : &PMPI_Comm_set_errhandler);
-}
-
-/// Of MPIs that go on after a failure (ULFM).
-int MPIX_Comm_revoke(MPI_Comm comm) {
-  static const auto mpi = next<int (*)(MPI_Comm)>("MPIX_Comm_revoke");
-  if (mpi == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;
-  const int code = mpi(comm);
-  if (code != MPI_SUCCESS || Runtime::get() == nullptr) return code;
-  if (Group* const group = Runtime::get()->group_of(comm)) group->revoke(mpi);
-  laconic::preload::revoke_persistent(comm, mpi);
-  return code;
 }
 
 /// For programs that know of Laconic (declare it weak): the calls of this thread have this label from now on; null:

@@ -1,6 +1,8 @@
 #include "preload/mpi/ulfm.h"
 
 #include "preload/mpi/next.h"
+#include "preload/mpi/requests.h"
+#include "preload/mpi/runtime.h"
 
 namespace laconic::preload {
 
@@ -28,3 +30,16 @@ int class_of_failure(MPI_Comm /*comm*/) { return MPI_SUCCESS; }  // MPICH's own 
 #endif
 
 }  // namespace laconic::preload
+
+using laconic::preload::Group;
+using laconic::preload::Runtime;
+
+extern "C" int MPIX_Comm_revoke(MPI_Comm comm) {
+  static const auto mpi = laconic::preload::next<int (*)(MPI_Comm)>("MPIX_Comm_revoke");
+  if (mpi == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;
+  const int code = mpi(comm);
+  if (code != MPI_SUCCESS || Runtime::get() == nullptr) return code;
+  if (Group* const group = Runtime::get()->group_of(comm)) group->revoke(mpi);
+  laconic::preload::revoke_persistent(comm, mpi);
+  return code;
+}

@@ -3,7 +3,7 @@
 
 #include <mpi.h>
 
-/// Calls over the communicator that are served end with errors, too. In lifecycle.cc; few headers have it.
+/// Calls over the communicator that are served end with errors, too. Few headers have it.
 extern "C" int MPIX_Comm_revoke(MPI_Comm comm);
 
 namespace laconic::preload {
