@@ -5,6 +5,8 @@
 // those wait for nothing but each other.
 #include <mpi.h>
 
+#include <optional>
+
 #include "preload/mpi/next.h"
 #include "preload/mpi/runtime.h"
 
@@ -66,15 +68,39 @@ LACONIC_CREATES(MPI_Comm_create_from_group,
 #ifdef OPEN_MPI  // see Group::is_duplicated_later()
 namespace {
 
-void begin_to_duplicate(MPI_Comm comm) {
-  if (Runtime::get() == nullptr) return;
-  if (laconic::preload::Group* const group = Runtime::get()->group_of(comm)) group->is_duplicated_later();
+/// Whether MPI duplicates it by itself.
+bool is_of_one_process(MPI_Comm comm) {
+  int between_groups = 0, size = 0;
+  PMPI_Comm_test_inter(comm, &between_groups);
+  PMPI_Comm_size(comm, &size);
+  return between_groups == 0 && size == 1;
+}
+
+/// mpi() begins to duplicate `comm`; made() is what it will have made, which it says at once.
+template <typename Mpi, typename Made>
+int duplicate(MPI_Comm comm, Mpi&& mpi, Made&& made) {
+  std::optional<int> refused;
+  if (Runtime::get() == nullptr || comm == MPI_COMM_NULL) return mpi();
+  laconic::preload::Group* const group = Runtime::get()->group_of(comm, &refused);
+  if (group != nullptr) group->is_duplicated_later();
+  if (refused || (group == nullptr && is_of_one_process(comm))) return mpi();
+  laconic::preload::duplicates::begin();
+  const int code = mpi();
+  laconic::preload::duplicates::began(code == MPI_SUCCESS ? made() : MPI_COMM_NULL);
+  return code;
 }
 
 template <typename... Arguments>
-void duplicate_from_fortran(const char* function, const MPI_Fint* comm, Arguments... rest) {
-  begin_to_duplicate(PMPI_Comm_f2c(*comm));
-  laconic::preload::next<void (*)(const MPI_Fint*, Arguments...)>(function)(comm, rest...);
+void duplicate_from_fortran(const char* function, const MPI_Fint* made, const MPI_Fint* code, const MPI_Fint* comm,
+                            Arguments... rest) {
+  const auto mpi = laconic::preload::next<void (*)(const MPI_Fint*, Arguments...)>(function);
+  duplicate(
+      PMPI_Comm_f2c(*comm),
+      [&] {
+        mpi(comm, rest...);
+        return code == nullptr ? MPI_SUCCESS : static_cast<int>(*code);
+      },
+      [&] { return PMPI_Comm_f2c(*made); });
 }
 
 }  // namespace
@@ -83,32 +109,30 @@ extern "C" {
 
 int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
   static const auto mpi = laconic::preload::next<decltype(&PMPI_Comm_idup)>("MPI_Comm_idup");
-  begin_to_duplicate(comm);
-  return mpi(comm, newcomm, request);
+  return duplicate(comm, [&] { return mpi(comm, newcomm, request); }, [&] { return *newcomm; });
 }
 
 int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made, MPI_Request* request);
 int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made, MPI_Request* request) {
   static const auto mpi = laconic::preload::next<decltype(&MPI_Comm_idup_with_info)>("MPI_Comm_idup_with_info");
   if (mpi == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;  // Open MPI 4 has none
-  begin_to_duplicate(comm);
-  return mpi(comm, info, made, request);
+  return duplicate(comm, [&] { return mpi(comm, info, made, request); }, [&] { return *made; });
 }
 
 // NOLINTBEGIN(readability-identifier-naming)
 void mpi_comm_idup_(const MPI_Fint* comm, MPI_Fint* made, MPI_Fint* request, MPI_Fint* code) {
-  duplicate_from_fortran("mpi_comm_idup_", comm, made, request, code);
+  duplicate_from_fortran("mpi_comm_idup_", made, code, comm, made, request, code);
 }
 void ompi_comm_idup_f(const MPI_Fint* comm, MPI_Fint* made, MPI_Fint* request, MPI_Fint* code) {
-  duplicate_from_fortran("ompi_comm_idup_f", comm, made, request, code);
+  duplicate_from_fortran("ompi_comm_idup_f", made, code, comm, made, request, code);
 }
 void mpi_comm_idup_with_info_(const MPI_Fint* comm, const MPI_Fint* info, MPI_Fint* made, MPI_Fint* request,
                               MPI_Fint* code) {
-  duplicate_from_fortran("mpi_comm_idup_with_info_", comm, info, made, request, code);
+  duplicate_from_fortran("mpi_comm_idup_with_info_", made, code, comm, info, made, request, code);
 }
 void ompi_comm_idup_with_info_f(const MPI_Fint* comm, const MPI_Fint* info, MPI_Fint* made, MPI_Fint* request,
                                 MPI_Fint* code) {
-  duplicate_from_fortran("ompi_comm_idup_with_info_f", comm, info, made, request, code);
+  duplicate_from_fortran("ompi_comm_idup_with_info_f", made, code, comm, info, made, request, code);
 }
 // NOLINTEND(readability-identifier-naming)
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -22,6 +23,9 @@ constexpr unsigned longest_interval = 1023;
 /// Some MPIs have 2048 communicators, and the program may want many.
 constexpr int most_companies = 256;
 std::atomic<int> companies{0};
+
+std::mutex duplicates_mutex;
+std::vector<MPI_Comm> duplicates_under_way;  ///< MPI_COMM_NULL: one that is just being begun
 
 std::vector<int> nodes;  ///< for each rank of the program the lowest that it shares memory with
 
@@ -83,7 +87,50 @@ std::string name_of_rank_0(MPI_Comm comm) {
   return name->data();
 }
 
+bool is_duplicating() {
+  const std::lock_guard lock(duplicates_mutex);
+  return !duplicates_under_way.empty();
+}
+
+/// Null, on all ranks: one of them has too many, or MPI makes none; or, where the program does not make communicators
+/// now, one of them may be duplicating another one. Collective.
+Company make_company(MPI_Comm comm, bool at_other_times) {
+  enum Verdict : int { can, not_now, cannot };
+  int verdict = companies.load() >= most_companies ? cannot : at_other_times && is_duplicating() ? not_now : can;
+  if (uncounted_allreduce(verdict, MPI_MAX, comm, patience()) != MPI_SUCCESS) verdict = cannot;
+  if (verdict != can) return {nullptr, verdict == not_now ? beside_duplicates : too_many_communicators};
+  try {
+    std::shared_ptr<OwnComm> made(new OwnComm(comm), [](OwnComm* own) {
+      delete own;
+      --companies;
+    });
+    ++companies;
+    return {std::move(made)};
+  } catch (const std::exception& e) {
+    log(LogLevel::error, e.what());
+    return {};
+  }
+}
+
 }  // namespace
+
+void duplicates::begin() {
+  const std::lock_guard lock(duplicates_mutex);
+  duplicates_under_way.push_back(MPI_COMM_NULL);
+}
+
+void duplicates::began(MPI_Comm made) {
+  const std::lock_guard lock(duplicates_mutex);
+  const auto at = std::find(duplicates_under_way.begin(), duplicates_under_way.end(), MPI_COMM_NULL);
+  *at = made;
+  if (made == MPI_COMM_NULL) duplicates_under_way.erase(at);
+}
+
+void duplicates::is_there(MPI_Comm comm) {
+  const std::lock_guard lock(duplicates_mutex);
+  duplicates_under_way.erase(std::remove(duplicates_under_way.begin(), duplicates_under_way.end(), comm),
+                             duplicates_under_way.end());
+}
 
 int& Unheard::depth() {
   thread_local int n = 0;
@@ -184,39 +231,31 @@ void BackgroundLine::outlive_program() {
 
 Line* BackgroundLine::if_idle() { return is_idle() && line_ ? &*line_ : nullptr; }
 
-std::shared_ptr<OwnComm> make_company(MPI_Comm comm) {
-  int enough = companies.load() < most_companies ? 0 : 1;
-  if (uncounted_allreduce(enough, MPI_MAX, comm, patience()) != MPI_SUCCESS || enough != 0) return nullptr;
-  try {
-    std::shared_ptr<OwnComm> made(new OwnComm(comm), [](OwnComm* own) {
-      delete own;
-      --companies;
-    });
-    ++companies;
-    return made;
-  } catch (const std::exception& e) {
-    log(LogLevel::error, e.what());
-    return nullptr;
-  }
-}
-
 void Group::accompany() {
-  if (!std::exchange(tried_, true)) own_ = make_company(comm_);
+  if (!std::exchange(tried_, true)) own_ = make_company(comm_, false).own;
 }
 
 Line* Group::foreground() {
-  accompany();
+  if (!tried_ && trying_.is_due()) {
+    tried_ = true;
+    Company company = make_company(comm_, true);
+    tried_ = company.why_none != beside_duplicates;
+    trying_.learned(tried_);
+    own_ = std::move(company.own);
+    why_none_ = company.why_none;
+  }
   if (own_ == nullptr || duplicated_later_) return nullptr;
   if (!foreground_) foreground_.emplace(comm_, own_, 0);
   return &*foreground_;
 }
 
-std::shared_ptr<OwnComm> Group::company() noexcept {
+Company Group::company() noexcept {
+  if (duplicated_later_) return {nullptr, duplicated_later};
   try {
-    return duplicated_later_ ? nullptr : make_company(comm_);
+    return make_company(comm_, true);
   } catch (const std::exception& e) {
     log(LogLevel::error, e.what());
-    return nullptr;
+    return {};
   }
 }
 

@@ -119,15 +119,29 @@ class BackgroundLine {
   std::optional<Worker> worker_;
 };
 
-/// A communicator of Laconic's for the ranks of one of the program's. Collective over that, where the program may wait
-/// for other ranks. Null, on all ranks: one of them has too many, or MPI makes none. Throws Error(transport) where it
-/// waited in vain (LACONIC_TIMEOUT).
-std::shared_ptr<OwnComm> make_company(MPI_Comm comm);
+/// Communicators that MPI_Comm_idup() makes for the program under Open MPI (4 and 5) and that may not be there yet.
+/// Open MPI makes one communicator at a time, so nothing else may be made meanwhile: ranks that begin the two in
+/// different orders would wait for ever. That one is there only the program knows, and, when it calls over it, Laconic.
+namespace duplicates {
+/// Before the program's call, and behind it: with what came of it, MPI_COMM_NULL for nothing.
+void begin();
+void began(MPI_Comm made);
+/// The program calls over this one, which need not be one of them, or frees it.
+void is_there(MPI_Comm comm);
+}  // namespace duplicates
 
-/// Why some calls are left to MPI: see make_company(), and Group::is_duplicated_later().
+/// Why some calls are left to MPI: of one of these a communicator of Laconic's is not there.
 inline constexpr const char* too_many_communicators =
     "communicators and persistent calls, of which there were too many";
 inline constexpr const char* duplicated_later = "communicators that Open MPI duplicates without blocking";
+inline constexpr const char* beside_duplicates =
+    "communicators first called over, and persistent calls made, while Open MPI may be duplicating others";
+
+/// A communicator of Laconic's for the ranks of one of the program's; or why there is none, the same on all ranks.
+struct Company {
+  std::shared_ptr<OwnComm> own;
+  const char* why_none = too_many_communicators;
+};
 
 /// What there is for one of the program's communicators. The first use of the foreground is collective.
 class Group {
@@ -139,16 +153,17 @@ class Group {
   /// ranks of a program that makes the same calls.
   void count_call() { ++calls_; }
   [[nodiscard]] std::uint8_t calls() const { return calls_; }
-  /// Makes what messages need, if that has not been tried. Collective, where the program may wait for other ranks.
-  /// Throws as make_company() does.
+  /// Makes what messages need, where the program makes the communicator. Collective, where the program may wait for
+  /// other ranks. Throws Error(transport) where it waited in vain (LACONIC_TIMEOUT).
   void accompany();
   /// Whether that is there: if not, what does not wait for other ranks is MPI's own. The same on all ranks.
   [[nodiscard]] bool is_accompanied() const { return own_ != nullptr; }
-  /// For calls that block. Null: they are MPI's own, too; why_none() says why. Throws as make_company() does.
+  /// For calls that block; makes what messages need where that has not been tried, or was not possible then. Null: they
+  /// are MPI's own, too; why_none() says why. Throws as accompany() does.
   Line* foreground();
-  /// A communicator for one persistent call. Collective, as above. Null: likewise.
-  std::shared_ptr<OwnComm> company() noexcept;
-  [[nodiscard]] const char* why_none() const { return duplicated_later_ ? duplicated_later : too_many_communicators; }
+  [[nodiscard]] const char* why_none() const { return duplicated_later_ ? duplicated_later : why_none_; }
+  /// A communicator for one persistent call. Collective, as above.
+  Company company() noexcept;
   /// The program begins MPI_Comm_idup() over it, under Open MPI (4 and 5), which does that by collectives that do not
   /// block, over this communicator, each when it has seen the end of the one before: wherever a rank happens to be.
   /// Nothing else that does not block, and nothing that makes communicators, may come between, as ranks would have them
@@ -173,7 +188,9 @@ class Group {
   int rank_, size_;
   std::uint8_t calls_ = 0;  ///< modulo 256: one more or less is to be noticed
   bool tried_ = false, duplicated_later_ = false;
+  Asking trying_;  ///< again
   std::shared_ptr<OwnComm> own_;
+  const char* why_none_ = too_many_communicators;
   std::optional<Line> foreground_;
   std::optional<BackgroundLine> background_;
 };

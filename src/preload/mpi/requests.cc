@@ -221,9 +221,9 @@ int make_persistent(Runtime& runtime, Group& group, Call call, const std::functi
                     MPI_Request* request) {
   if (const int aliased = alias_error(call, group); aliased != MPI_SUCCESS) return Runtime::raise(call.comm, aliased);
   if (is_refused(call, group)) return now();
-  const std::shared_ptr<OwnComm> own = group.company();
-  if (own == nullptr) {
-    if (!call.irregular) tally_of_process().pass(group.why_none());
+  const Company company = group.company();
+  if (company.own == nullptr) {
+    if (!call.irregular) tally_of_process().pass(company.why_none);
     return now();
   }
   int code = MPI_SUCCESS;
@@ -232,7 +232,8 @@ int make_persistent(Runtime& runtime, Group& group, Call call, const std::functi
     code = PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, mine.tag, bell, &mine.request);
     if (code != MPI_SUCCESS) return;
     PlainCall plain = keep(call);
-    auto made = std::make_unique<Persistent>(Pending{call, std::move(plain), runtime.label_of(call, group)}, mine, own);
+    auto made =
+        std::make_unique<Persistent>(Pending{call, std::move(plain), runtime.label_of(call, group)}, mine, company.own);
     *request = mine.request;
     const std::lock_guard lock(persistent_mutex);
     persistents.emplace_back(*request, std::move(made));
