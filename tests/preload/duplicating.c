@@ -1,6 +1,6 @@
-/* Ranks begin to duplicate one communicator without blocking, and call over another one for the first time, in different
- * orders, as they may: the one waits for nobody. Open MPI makes one communicator at a time, so Laconic must make none
- * then; once what was made is in use, it may.
+/* Ranks begin to duplicate one communicator without blocking, and call over another one for the first time, in
+ * different orders, as they may: the one waits for nobody. Open MPI makes one communicator at a time, so Laconic must
+ * make none then; once what was made is in use, it may.
  *
  *   duplicating TOLERANCE
  *

@@ -57,6 +57,10 @@ int main(int argc, char** argv) {
   MPI_Iallreduce(x, y, COUNT, MPI_INT, MPI_SUM, heard_of, &request);
   expect(MPI_Wait(&request, MPI_STATUS_IGNORE) != MPI_SUCCESS, "a sum that does not block");
   expect(heard == 1, "a handler that is called once");
+  for (int i = 2; i < 5; ++i) {
+    expect(class_of(sum_over(heard_of)) == MPI_ERR_PROC_FAILED, "a sum whose error a handler hears of");
+    expect(heard == i, "which is called once, too");
+  }
   expect(MPIX_Comm_shrink(comm, &left) == MPI_SUCCESS, "shrinking");
   MPI_Comm_size(left, &ranks);
   expect(ranks == size - 1, "who is left");

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/config.h"
+#include "core/error.h"
 #include "core/log.h"
 #include "preload/mpi/runtime.h"
 #include "preload/mpi/uncounted.h"
@@ -79,11 +80,18 @@ void release(MPI_Errhandler errors) {
   if (errors != forwarding) PMPI_Errhandler_free(&errors);
 }
 
+/// Of a call over the program's communicator, or, in the background, Laconic's.
+void require(const char* call, int code) {
+  if (code == MPI_SUCCESS) return;
+  error_of_meeting() = code;
+  throw Error(Code::transport, std::string(call) + " failed");
+}
+
 std::string name_of_rank_0(MPI_Comm comm) {
   auto name = std::make_unique<std::array<char, MPI_MAX_OBJECT_NAME + 1>>();
   int length = 0;
   PMPI_Comm_get_name(comm, name->data(), &length);
-  uncounted_bcast(name, comm, patience());
+  require("MPI_Ibcast", uncounted_bcast(name, comm, patience()));
   return name->data();
 }
 
@@ -97,7 +105,7 @@ bool is_duplicating() {
 Company make_company(MPI_Comm comm, bool at_other_times) {
   enum Verdict : int { can, not_now, cannot };
   int verdict = companies.load() >= most_companies ? cannot : at_other_times && is_duplicating() ? not_now : can;
-  if (uncounted_allreduce(verdict, MPI_MAX, comm, patience()) != MPI_SUCCESS) verdict = cannot;
+  require("MPI_Iallreduce", uncounted_allreduce(verdict, MPI_MAX, comm, patience()));
   if (verdict != can) return {nullptr, verdict == not_now ? beside_duplicates : too_many_communicators};
   try {
     std::shared_ptr<OwnComm> made(new OwnComm(comm), [](OwnComm* own) {
@@ -196,6 +204,7 @@ void BackgroundLine::begin() {
   try {
     line_.emplace(own_->get(), own_, 1);
   } catch (const std::exception& e) {
+    error_of_meeting() = MPI_SUCCESS;  // nobody has heard of it
     why_none_ = e.what();
   }
 }
@@ -254,6 +263,7 @@ Company Group::company() noexcept {
   try {
     return make_company(comm_, true);
   } catch (const std::exception& e) {
+    error_of_meeting() = MPI_SUCCESS;
     log(LogLevel::error, e.what());
     return {};
   }

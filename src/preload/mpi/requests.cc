@@ -88,6 +88,7 @@ int to_the_end(const PlainStart& start, MPI_Comm comm) {
 /// throw is the program's, and they may never return.
 template <typename Work>
 std::string failure_of(Work&& work) {
+  error_of_meeting() = MPI_SUCCESS;
   try {
     work();
     return {};

@@ -291,6 +291,7 @@ void Runtime::accompany(MPI_Comm comm) {
   try {
     if (Group* const group = group_of(comm)) group->accompany();
   } catch (const std::exception& e) {
+    error_of_meeting() = MPI_SUCCESS;
     log(LogLevel::error, e.what());
   }
 }
@@ -400,6 +401,7 @@ int Runtime::code_of(const std::string& what) {
 
 int Runtime::raise(MPI_Comm comm, const std::string& what) {
   log(LogLevel::error, what);
+  if (const int heard = std::exchange(error_of_meeting(), MPI_SUCCESS); heard != MPI_SUCCESS) return heard;
   const int of_mpi = class_of_failure(comm);
   return raise(comm, of_mpi != MPI_SUCCESS ? of_mpi : code_of(what));
 }

@@ -78,7 +78,7 @@ class Runtime {
   const Rule* common_rule_for(Collective collective, const Shape& shape, Line& line, std::string_view label);
 
   /// As MPI reports errors: calls the communicator's error handler with a code that says `what`, or MPI's own where it
-  /// has one for that; returns the code.
+  /// has one for that; returns the code. Not again where MPI has done so (error_of_meeting()).
   int raise(MPI_Comm comm, const std::string& what);
   /// The same with an error class of MPI's own.
   static int raise(MPI_Comm comm, int error_class);

@@ -182,7 +182,7 @@ class MpiTransport final : public Transport {
         nodes_(std::move(nodes)),
         roll_call_(std::make_shared<RollCall>(own_, roll_call_tag + lane)),
         name_(library_name()),
-        plain_(make_plain_mpi(meeting)) {
+        plain_(make_plain_mpi(meeting, meeting != comm_)) {
     PMPI_Comm_rank(comm_, &rank_);
     PMPI_Comm_size(comm_, &size_);
   }
@@ -225,7 +225,9 @@ class MpiTransport final : public Transport {
     });
     int tests = 0;
     const auto require = [&](int status) {
-      if (status != MPI_SUCCESS) fail(*roll_call_, rank_, Signs::everybody, "MPI_Iallgather", status, timeout_);
+      if (status == MPI_SUCCESS) return;
+      if (meeting_ != comm_) error_of_meeting() = status;
+      fail(*roll_call_, rank_, Signs::everybody, "MPI_Iallgather", status, timeout_);
     };
     const auto done = [&] {
       int flag = 0;
@@ -313,6 +315,11 @@ std::unique_ptr<Transport> transport_over(const std::shared_ptr<OwnComm>& own, d
 }
 
 }  // namespace
+
+int& error_of_meeting() {
+  thread_local int error = MPI_SUCCESS;
+  return error;
+}
 
 // No duplicate: that would have the attributes, and call what the program has for copying them. Of a Cartesian or graph
 // communicator with fewer ranks than its parent MPICH 5.0 gives the parent's group, whose first ranks are the right

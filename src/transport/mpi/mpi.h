@@ -42,6 +42,11 @@ class OwnComm {
 std::unique_ptr<Transport> share_mpi_transport(std::shared_ptr<OwnComm> own, int lane, MPI_Comm meeting,
                                                double timeout_seconds, std::vector<int> nodes);
 
+/// What MPI said on this thread when a call failed over a `meeting` of share_mpi_transport() that is not `own`: then it
+/// has called that communicator's error handler, which should not be called again. MPI_SUCCESS: nothing; who has read
+/// it sets it back to that.
+int& error_of_meeting();
+
 /// Such nodes. Collective. Throws Error(transport).
 std::vector<int> find_mpi_nodes(MPI_Comm comm);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "transport/mpi/mpi.h"
 
 // An extension of Open MPI and its relatives and of MPICH, absent from others; their headers do not always declare it.
 extern "C" int MPIX_Query_cuda_support(void) __attribute__((weak));
@@ -74,7 +75,7 @@ struct Places {
 
 class PlainMpi final : public PlainCollectives {
  public:
-  explicit PlainMpi(MPI_Comm comm) : comm_(comm) {
+  PlainMpi(MPI_Comm comm, bool is_meeting) : comm_(comm), is_meeting_(is_meeting) {
     PMPI_Comm_rank(comm, &rank_);
     PMPI_Comm_size(comm, &size_);
   }
@@ -216,6 +217,7 @@ class PlainMpi final : public PlainCollectives {
 
   void check(const char* call, int status) const {
     if (status == MPI_SUCCESS) return;
+    if (is_meeting_) error_of_meeting() = status;
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
     PMPI_Error_string(status, text, &length);
@@ -223,12 +225,15 @@ class PlainMpi final : public PlainCollectives {
   }
 
   MPI_Comm comm_;
+  bool is_meeting_;
   int rank_ = 0, size_ = 1;
   bool takes_device_arrays_ = MPIX_Query_cuda_support != nullptr && MPIX_Query_cuda_support() == 1;
 };
 
 }  // namespace
 
-std::unique_ptr<PlainCollectives> make_plain_mpi(MPI_Comm comm) { return std::make_unique<PlainMpi>(comm); }
+std::unique_ptr<PlainCollectives> make_plain_mpi(MPI_Comm comm, bool is_meeting) {
+  return std::make_unique<PlainMpi>(comm, is_meeting);
+}
 
 }  // namespace laconic

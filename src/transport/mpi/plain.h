@@ -9,7 +9,7 @@
 
 namespace laconic {
 
-/// Over comm, which must outlive it and return errors.
-std::unique_ptr<PlainCollectives> make_plain_mpi(MPI_Comm comm);
+/// Over comm, which must outlive it and return errors. `is_meeting`: errors are noted, as error_of_meeting() says.
+std::unique_ptr<PlainCollectives> make_plain_mpi(MPI_Comm comm, bool is_meeting);
 
 }  // namespace laconic
