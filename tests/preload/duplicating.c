@@ -82,6 +82,63 @@ static void cross(int first, int blocking, int (*call)(const char*, MPI_Comm), c
   MPI_Comm_free(&other);
 }
 
+static MPI_Comm part_of(MPI_Comm comm, int split) {
+  MPI_Comm made;
+  if (!split) return copy_of(comm, 1);
+  MPI_Comm_split(comm, 0, rank, &made);
+  return made;
+}
+
+/* The same beside a call that makes a communicator. */
+static void cross_making(int first, int split) {
+  MPI_Comm made, other, old = copy_of(MPI_COMM_WORLD, 1);
+  MPI_Request request;
+  if (rank == first) MPI_Comm_idup(old, &made, &request);
+  other = part_of(MPI_COMM_WORLD, split);
+  if (rank != first) MPI_Comm_idup(old, &made, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  bcast("what was made beside", other);
+  bcast("what was made", made);
+  int served = 0;
+  for (int i = 0; i < 3; ++i) served += bcast("once more", other);
+  if (served == 0 && rank != 0 && wrong++ < 20) fprintf(stderr, "rank %d: made beside: never served\n", rank);
+  MPI_Comm_free(&other);
+  MPI_Comm_free(&made);
+  MPI_Comm_free(&old);
+}
+
+static int heard;
+
+static void hear(MPI_Comm* comm, int* code, ...) {
+  (void)comm, (void)code;
+  ++heard;
+}
+
+/* One rank's is refused, and it goes on; its handler hears of it once. */
+static void refuse(void) {
+  MPI_Comm made, comm = copy_of(MPI_COMM_WORLD, 1);
+  MPI_Request request;
+  MPI_Errhandler handler;
+  MPI_Comm_create_errhandler(hear, &handler);
+  MPI_Comm_set_errhandler(comm, handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  heard = 0;
+  if (rank == 1) MPI_Comm_idup(comm, NULL, &request);
+  for (int i = 0; i < 3; ++i)
+    if (!bcast("after a refused one", comm) && rank != 0 && wrong++ < 20)
+      fprintf(stderr, "rank %d: not served\n", rank);
+#ifdef OPEN_MPI /* MPICH looks at what is no communicator */
+  if (rank == 2) MPI_Comm_idup((MPI_Comm)0, &made, &request);
+  if (heard != (rank > 0) && wrong++ < 20) fprintf(stderr, "rank %d heard of %d errors\n", rank, heard);
+#else
+  (void)made;
+  if (heard != (rank == 1) && wrong++ < 20) fprintf(stderr, "rank %d heard of %d errors\n", rank, heard);
+#endif
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Errhandler_free(&handler);
+  MPI_Comm_free(&comm);
+}
+
 int main(int argc, char** argv) {
   int provided;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
@@ -94,6 +151,8 @@ int main(int argc, char** argv) {
     cross(first, 0, bcast, "blocking, first over what MPI_Comm_idup made", used);
     cross(first, 1, persistent_bcast, "persistent", used);
     cross(first, 0, persistent_bcast, "persistent, over what MPI_Comm_idup made", used);
+    cross_making(first, used);
+    refuse();
   }
   int all = 0;
   MPI_Reduce(&wrong, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);

@@ -65,7 +65,7 @@ LACONIC_CREATES(MPI_Comm_create_from_group,
                 LACONIC_LIST(group, tag, info, errors))
 #endif
 
-#ifdef OPEN_MPI  // see Group::is_duplicated_later()
+#ifdef OPEN_MPI  // see Duplicating
 namespace {
 
 /// Whether MPI duplicates it by itself.
@@ -76,29 +76,38 @@ bool is_of_one_process(MPI_Comm comm) {
   return between_groups == 0 && size == 1;
 }
 
-/// mpi() begins to duplicate `comm`; made() is what it will have made, which it says at once.
+/// mpi() begins to duplicate `comm`; made() is what it will have made, which it says at once. What it refuses, on this
+/// rank alone maybe, has not begun.
 template <typename Mpi, typename Made>
 int duplicate(MPI_Comm comm, Mpi&& mpi, Made&& made) {
-  std::optional<int> refused;
   if (Runtime::get() == nullptr || comm == MPI_COMM_NULL) return mpi();
+  std::optional<int> refused;
   laconic::preload::Group* const group = Runtime::get()->group_of(comm, &refused);
-  if (group != nullptr) group->is_duplicated_later();
-  if (refused || (group == nullptr && is_of_one_process(comm))) return mpi();
-  laconic::preload::duplicates::begin();
+  if (refused) return *refused;
+  if (group == nullptr && is_of_one_process(comm)) return mpi();
+  laconic::preload::Duplicating duplicating;
+  const bool before = group != nullptr && group->is_duplicated_later();
+  if (group != nullptr) group->set_duplicated_later(true);
   const int code = mpi();
-  laconic::preload::duplicates::began(code == MPI_SUCCESS ? made() : MPI_COMM_NULL);
+  if (code == MPI_SUCCESS) {
+    duplicating.makes(made());
+  } else if (group != nullptr) {
+    group->set_duplicated_later(before);
+  }
   return code;
 }
 
 template <typename... Arguments>
-void duplicate_from_fortran(const char* function, const MPI_Fint* made, const MPI_Fint* code, const MPI_Fint* comm,
+void duplicate_from_fortran(const char* function, const MPI_Fint* made, MPI_Fint* code, const MPI_Fint* comm,
                             Arguments... rest) {
   const auto mpi = laconic::preload::next<void (*)(const MPI_Fint*, Arguments...)>(function);
-  duplicate(
+  MPI_Fint result = MPI_SUCCESS;
+  if (code == nullptr) code = &result;
+  *code = duplicate(
       PMPI_Comm_f2c(*comm),
       [&] {
         mpi(comm, rest...);
-        return code == nullptr ? MPI_SUCCESS : static_cast<int>(*code);
+        return static_cast<int>(*code);
       },
       [&] { return PMPI_Comm_f2c(*made); });
 }

@@ -100,11 +100,11 @@ bool is_duplicating() {
   return !duplicates_under_way.empty();
 }
 
-/// Null, on all ranks: one of them has too many, or MPI makes none; or, where the program does not make communicators
-/// now, one of them may be duplicating another one. Collective.
-Company make_company(MPI_Comm comm, bool at_other_times) {
+/// Null, on all ranks: one of them has too many, or MPI makes none, or one may be duplicating another communicator.
+/// Collective.
+Company make_company(MPI_Comm comm) {
   enum Verdict : int { can, not_now, cannot };
-  int verdict = companies.load() >= most_companies ? cannot : at_other_times && is_duplicating() ? not_now : can;
+  int verdict = companies.load() >= most_companies ? cannot : is_duplicating() ? not_now : can;
   require("MPI_Iallreduce", uncounted_allreduce(verdict, MPI_MAX, comm, patience()));
   if (verdict != can) return {nullptr, verdict == not_now ? beside_duplicates : too_many_communicators};
   try {
@@ -122,19 +122,22 @@ Company make_company(MPI_Comm comm, bool at_other_times) {
 
 }  // namespace
 
-void duplicates::begin() {
+Duplicating::Duplicating() {
   const std::lock_guard lock(duplicates_mutex);
   duplicates_under_way.push_back(MPI_COMM_NULL);
 }
 
-void duplicates::began(MPI_Comm made) {
+Duplicating::~Duplicating() {
   const std::lock_guard lock(duplicates_mutex);
   const auto at = std::find(duplicates_under_way.begin(), duplicates_under_way.end(), MPI_COMM_NULL);
-  *at = made;
-  if (made == MPI_COMM_NULL) duplicates_under_way.erase(at);
+  if (made_ != MPI_COMM_NULL) {
+    *at = made_;
+  } else {
+    duplicates_under_way.erase(at);
+  }
 }
 
-void duplicates::is_there(MPI_Comm comm) {
+void Duplicating::is_over(MPI_Comm comm) {
   const std::lock_guard lock(duplicates_mutex);
   duplicates_under_way.erase(std::remove(duplicates_under_way.begin(), duplicates_under_way.end(), comm),
                              duplicates_under_way.end());
@@ -241,18 +244,17 @@ void BackgroundLine::outlive_program() {
 Line* BackgroundLine::if_idle() { return is_idle() && line_ ? &*line_ : nullptr; }
 
 void Group::accompany() {
-  if (!std::exchange(tried_, true)) own_ = make_company(comm_, false).own;
+  if (tried_ || duplicated_later_ || !trying_.is_due()) return;
+  tried_ = true;
+  Company company = make_company(comm_);
+  tried_ = company.why_none != beside_duplicates;
+  trying_.learned(tried_);
+  own_ = std::move(company.own);
+  why_none_ = company.why_none;
 }
 
 Line* Group::foreground() {
-  if (!tried_ && trying_.is_due()) {
-    tried_ = true;
-    Company company = make_company(comm_, true);
-    tried_ = company.why_none != beside_duplicates;
-    trying_.learned(tried_);
-    own_ = std::move(company.own);
-    why_none_ = company.why_none;
-  }
+  accompany();
   if (own_ == nullptr || duplicated_later_) return nullptr;
   if (!foreground_) foreground_.emplace(comm_, own_, 0);
   return &*foreground_;
@@ -261,7 +263,7 @@ Line* Group::foreground() {
 Company Group::company() noexcept {
   if (duplicated_later_) return {nullptr, duplicated_later};
   try {
-    return make_company(comm_, true);
+    return make_company(comm_);
   } catch (const std::exception& e) {
     error_of_meeting() = MPI_SUCCESS;
     log(LogLevel::error, e.what());

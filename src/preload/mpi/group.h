@@ -119,16 +119,24 @@ class BackgroundLine {
   std::optional<Worker> worker_;
 };
 
-/// Communicators that MPI_Comm_idup() makes for the program under Open MPI (4 and 5) and that may not be there yet.
-/// Open MPI makes one communicator at a time, so nothing else may be made meanwhile: ranks that begin the two in
-/// different orders would wait for ever. That one is there only the program knows, and, when it calls over it, Laconic.
-namespace duplicates {
-/// Before the program's call, and behind it: with what came of it, MPI_COMM_NULL for nothing.
-void begin();
-void began(MPI_Comm made);
-/// The program calls over this one, which need not be one of them, or frees it.
-void is_there(MPI_Comm comm);
-}  // namespace duplicates
+/// A call of the program's that begins MPI_Comm_idup(), under Open MPI (4 and 5). That makes one communicator at a
+/// time, so Laconic must make none before this one is there: ranks that begin the two in different orders would wait
+/// for ever. When that is only the program knows, and, when it calls over what it got, Laconic. (Another thread of the
+/// program may begin one when Laconic's is under way.)
+class Duplicating {
+ public:
+  Duplicating();
+  ~Duplicating();
+  Duplicating(const Duplicating&) = delete;
+  Duplicating& operator=(const Duplicating&) = delete;
+  /// What there will be; without this, nothing.
+  void makes(MPI_Comm made) { made_ = made; }
+  /// The program calls over this one, which need not be one of them, or frees it.
+  static void is_over(MPI_Comm comm);
+
+ private:
+  MPI_Comm made_ = MPI_COMM_NULL;
+};
 
 /// Why some calls are left to MPI: of one of these a communicator of Laconic's is not there.
 inline constexpr const char* too_many_communicators =
@@ -153,13 +161,12 @@ class Group {
   /// ranks of a program that makes the same calls.
   void count_call() { ++calls_; }
   [[nodiscard]] std::uint8_t calls() const { return calls_; }
-  /// Makes what messages need, where the program makes the communicator. Collective, where the program may wait for
-  /// other ranks. Throws Error(transport) where it waited in vain (LACONIC_TIMEOUT).
+  /// Makes what messages need, where that has not been tried, or was not possible then. Collective, where the program
+  /// may wait for other ranks. Throws Error(transport) where it waited in vain (LACONIC_TIMEOUT).
   void accompany();
   /// Whether that is there: if not, what does not wait for other ranks is MPI's own. The same on all ranks.
   [[nodiscard]] bool is_accompanied() const { return own_ != nullptr; }
-  /// For calls that block; makes what messages need where that has not been tried, or was not possible then. Null: they
-  /// are MPI's own, too; why_none() says why. Throws as accompany() does.
+  /// For calls that block. Null: they are MPI's own, too; why_none() says why. Throws as accompany() does.
   Line* foreground();
   [[nodiscard]] const char* why_none() const { return duplicated_later_ ? duplicated_later : why_none_; }
   /// A communicator for one persistent call. Collective, as above.
@@ -169,7 +176,8 @@ class Group {
   /// Nothing else that does not block, and nothing that makes communicators, may come between, as ranks would have them
   /// in different orders. When it is over only the program knows. So what Laconic does over the communicator itself
   /// ends here, on all ranks after the same call.
-  void is_duplicated_later() { duplicated_later_ = tried_ = true; }
+  void set_duplicated_later(bool yes) { duplicated_later_ = yes; }
+  [[nodiscard]] bool is_duplicated_later() const { return duplicated_later_; }
   /// Only if accompanied.
   BackgroundLine& background();
   void renew_errors();

@@ -42,7 +42,7 @@ int initialize(int* argc, char*** argv, int required, int* provided, Begin&& beg
 /// The program's communicator ends.
 void let_go(const MPI_Comm* comm) {
   if (Runtime::get() == nullptr || comm == nullptr || *comm == MPI_COMM_NULL) return;
-  laconic::preload::duplicates::is_there(*comm);
+  laconic::preload::Duplicating::is_over(*comm);
   Runtime::get()->take_group(*comm);
   laconic::preload::outlive_communicator(*comm);
 }

@@ -269,7 +269,7 @@ Group* Runtime::group_of(MPI_Comm comm, std::optional<int>* refused) {
   }
   if (found != 0) return kept == &not_served ? nullptr : static_cast<Group*>(kept);
   if (is_of_threads(comm)) return nullptr;  // and nothing is kept there, by several at once
-  duplicates::is_there(comm);
+  Duplicating::is_over(comm);
   if (!is_served(comm)) {
     PMPI_Comm_set_attr(comm, keyval_, &not_served);
     return nullptr;
