@@ -213,14 +213,14 @@ LACONIC_GPU_FN bool read_planes(const Warp& w, const std::uint8_t* in, const Fou
   return !starts_elsewhere(w, found, any);
 }
 
-/// Adds a chunk's residuals to `sum`, which has room for one plane more than either has. `marked`: also reads the marks
-/// of its fill blocks.
+/// Adds a chunk's residuals to `sum`, which has room for one plane more than either has; or puts them there, if it has
+/// none yet. `marked`: also reads the marks of its fill blocks.
 template <bool marked>
 LACONIC_GPU_FN bool add_read_planes(const Warp& w, const std::uint8_t* in, const FoundParts& found, PlaneStore& sum,
                                     PerLane<std::uint64_t>& marks) {
   const int before = sum.count;
   const auto widest = static_cast<int>(found.widest);
-  const int after = (before > widest ? before : widest) + 1;
+  const int after = before == 0 && widest > 0 ? widest : (before > widest ? before : widest) + 1;
   PerLane<std::uint32_t> any;
   w.each([&](int l) {
     PlanesIn from(in, found.blocks[l], found.widest);
@@ -243,6 +243,7 @@ LACONIC_GPU_FN bool add_read_planes(const Warp& w, const std::uint8_t* in, const
     if constexpr (marked) marks[l] = from.marks();
   });
   sum.count = after;
+  if (before > 0) sum.trim(w);
   return !starts_elsewhere(w, found, any);
 }
 

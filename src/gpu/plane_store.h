@@ -34,11 +34,6 @@ class PlaneStore {
     return r == 0 ? sign : at(r - 1, lane) ^ sign;
   }
 
-  /// Of residuals that are all 0.
-  LACONIC_GPU_FN void clear(const Warp& w) {
-    count = 1;
-    w.each([&](int l) { at(0, l) = {}; });
-  }
   template <int G>
   LACONIC_GPU_FN void put(const Warp& w, const PerLane<Planes<G>>& planes) {
     static_assert(Planes<G>::count <= most);

@@ -77,7 +77,6 @@ LACONIC_GPU_FN FastRead add_stream(const Warp& w, const Params& p, const ChunkIn
     sum.predictor = start.word.predictor;
     if (planes.count == PlaneStore::most) return FastRead::too_wide;
     if (!add_read_planes<Marks::marked>(w, bytes, found, planes, marks)) return FastRead::rare;
-    planes.trim(w);
   }
   if (!exceptions.take(w, p, coded && start.word.has_fill, start.fill, marks)) return Marks::refused;
   sum.base += static_cast<std::uint32_t>(start.base);
@@ -105,7 +104,6 @@ template <class T, class Marks>
 LACONIC_GPU_FN FastRead add_planes_of(const Warp& w, const SumPlan& plan, const SumInput<T>& input,
                                       std::uint8_t* region, Marks& exceptions, PlaneSum& sum, PlaneStore& planes) {
   FastRead read = FastRead::done;
-  if (!plan.local) planes.clear(w);
   if (plan.local) read = local_planes(w, Rows<std::int32_t>(region), sum, planes);
   LACONIC_GPU_KEEP_LOOP
   for (int j = plan.local ? 1 : 0; read == FastRead::done && j < plan.operands; ++j) {

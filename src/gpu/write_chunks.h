@@ -117,6 +117,17 @@ LACONIC_GPU_FN void copy_chunk(const Warp& w, const std::uint8_t* from, std::uin
   });
 }
 
+/// Copies a chunk in units of 16 bytes, to which both are aligned: up to 12 bytes more than it has.
+LACONIC_GPU_FN void copy_units(const Warp& w, const std::uint8_t* from, std::uint32_t bytes, std::uint8_t* to) {
+  using Piece = Unit<std::uint32_t>;
+  static_assert(sizeof(Piece) == 16);
+  w.each([&](int l) {
+    LACONIC_GPU_KEEP_LOOP
+    for (std::uint32_t i = static_cast<std::uint32_t>(l); 16 * i < bytes; i += warp_lanes)
+      reinterpret_cast<Piece*>(to)[i] = reinterpret_cast<const Piece*>(from)[i];
+  });
+}
+
 /// A tile at work. `op.make(warp, chunk, count, region, fault)` gives what has become of a chunk, 0 bytes where there
 /// was a fault; `op.place(warp, chunk, count, region, made, out)` puts a chunk that is not there as bytes to out, with
 /// the region as its memory; `op.expect(warp, first, end)` hears which chunks come soon.
@@ -143,7 +154,7 @@ class TileWriter {
     }
     tile.each_warp([&](const Warp& w, int k) {
       w.each([&](int l) {
-        if (k == 0 && l == 0) shared_.arrived = shared_.found = 0;
+        if (k == 0 && l == 0) shared_.arrived = shared_.placed = shared_.found = 0;
       });
     });
     tile.each_warp_freely([&](const Warp& w, int k) {
@@ -196,7 +207,10 @@ class TileWriter {
       if (!fits) or_shared(&sink_.report->faults, static_cast<std::uint32_t>(Fault::too_small));
       sink_.sizes[chunk] = static_cast<std::uint16_t>(fits ? made.bytes / 4 : 0);
     });
-    if (made.bytes != 0 && fits) put(w, k, chunk, made, region_of(k), sink_.out + chunk * sink_.slot_bytes);
+    if (made.bytes == 0 || !fits) return;
+    std::uint8_t* const slot = sink_.out + chunk * sink_.slot_bytes;
+    if (made.as == Made::As::bytes) return copy_units(w, region_of(k), made.bytes, slot);
+    op_.place(w, chunk, elements_in(sink_.count, chunk), region_of(k), made, slot);
   }
 
   /// Whether a chunk is put where it belongs by the tile that made it.
@@ -211,17 +225,11 @@ class TileWriter {
     w.each([&](int l) {
       if (l != 0) return;
       if (number_ >= sink_.places)  // what is there has to be placed
-        wait_for(&sink_.placed[number_ % sink_.places],
-                 static_cast<std::uint32_t>(number_ / sink_.places) * tile_warps);
+        wait_for(&sink_.placed[number_ % sink_.places], static_cast<std::uint32_t>(number_ / sink_.places));
       to.made[k] = made;
     });
     if (made.as != Made::As::bytes || is_direct(made)) return;
-    auto* units = reinterpret_cast<Unit<std::uint32_t>*>(to.bytes[k]);
-    const auto* from = reinterpret_cast<const Unit<std::uint32_t>*>(region_of(k));
-    w.each([&](int l) {
-      LACONIC_GPU_KEEP_LOOP
-      for (std::uint32_t i = static_cast<std::uint32_t>(l); 16 * i < made.bytes; i += warp_lanes) units[i] = from[i];
-    });
+    copy_units(w, region_of(k), made.bytes, to.bytes[k]);
   }
 
   /// Says how long the warp's chunk is, behind everything that it has written; returns how many were earlier.
@@ -230,7 +238,7 @@ class TileWriter {
     w.each([&](int l) {
       if (l != 0) return;
       shared_.bytes[k] = made_[k].bytes;
-      order[l] = count_behind(&shared_.arrived);
+      order[l] = count_behind_in_block(&shared_.arrived);
     });
     return w.from(order, 0);
   }
@@ -287,7 +295,8 @@ class TileWriter {
     }
     if (made.bytes != 0 && !is_direct(made)) put_in_frame(w, k, chunk, made, kept.bytes[k], at);
     w.each([&](int l) {
-      if (l == 0) count_behind(&sink_.placed[number % sink_.places]);
+      if (l != 0 || count_behind_in_block(&shared_.placed) + 1 < tile_warps) return;
+      count_behind(&sink_.placed[number % sink_.places]);
     });
   }
 
