@@ -104,13 +104,30 @@ LACONIC_GPU_FN std::uint32_t tops_of_bytes(std::uint32_t x) {
   return (((x & 0x7F7F7F7FU) + 0x7F7F7F7FU) | x) & 0x80808080U;
 }
 
+/// A bit for each of the eight bytes high:low that is not 0.
+LACONIC_GPU_FN std::uint32_t flags_of_bytes(std::uint32_t low, std::uint32_t high) {
+  return tops_of_bytes(low) >> 7 | tops_of_bytes(high) >> 3;
+}
+/// Puts them in the order of the bytes, in bits 0..7; what is above these is unspecified.
+LACONIC_GPU_FN std::uint32_t bits_of_flags(std::uint32_t flags) {
+  return flags * 0x00204081U >> 21;  // no two of the product's bits meet
+}
+
 /// Bit g: byte g of the eight bytes high:low is not 0.
 LACONIC_GPU_FN std::uint32_t non_zero_bytes(std::uint32_t low, std::uint32_t high) {
-  const std::uint32_t there = tops_of_bytes(low) >> 7 | tops_of_bytes(high) >> 3;
-  return there * 0x00204081U >> 21 & 255;  // no two of the product's bits meet
+  return bits_of_flags(flags_of_bytes(low, high)) & 255;
 }
 LACONIC_GPU_FN std::uint32_t non_zero_bytes(std::uint64_t plane) {
   return non_zero_bytes(static_cast<std::uint32_t>(plane), static_cast<std::uint32_t>(plane >> 32));
+}
+
+/// The sum of sixteen numbers of four bits, each at most 8.
+LACONIC_GPU_FN std::uint32_t sum_of_nibbles(std::uint64_t v) {
+  constexpr std::uint32_t nibbles = 0x0F0F0F0F;
+  const auto low = static_cast<std::uint32_t>(v);
+  const auto high = static_cast<std::uint32_t>(v >> 32);
+  const std::uint32_t fours = (low & nibbles) + (low >> 4 & nibbles) + (high & nibbles) + (high >> 4 & nibbles);
+  return static_cast<std::uint32_t>(dot_unsigned(fours, 0x01010101U, 0));
 }
 
 }  // namespace laconic::gpu::LACONIC_GPU_SIDE

@@ -13,7 +13,12 @@ namespace laconic::gpu::LACONIC_GPU_SIDE {
 template <class R>
 inline constexpr std::uint32_t region_bytes = Rows<R>::bytes + (sizeof(R) == 4 ? 1392 : 256);
 
-/// Where a region has planes, in place of the rows' second half: behind any chunk of as many planes.
+/// What write_planes() writes at most: word, base, fill, codes, and 16 planes and marks, all sparse without a zero
+/// byte.
+inline constexpr std::uint32_t longest_of_planes = 4 + 4 + 12 + chunk_blocks * (1 + 9 * (PlaneStore::most + 1)) + 3;
+static_assert(longest_of_planes <= region_bytes<std::int32_t> - PlaneStore::bytes - PlaneStore::mask_bytes);
+
+/// Where a region has planes, in place of the rows' second half: behind any chunk of as many planes, and their masks.
 LACONIC_GPU_FN std::uint8_t* planes_in_region(std::uint8_t* region) {
   return region + region_bytes<std::int32_t> - PlaneStore::bytes;
 }

@@ -27,61 +27,67 @@ struct BlockPlan {
   std::uint32_t sparse_bytes;  ///< of planes and marks, beside their masks
 };
 
-/// The plan of a lane's planes; `widest`: no block has more.
+/// The plan of a lane's planes, which become those of the zigzag, with their masks; `widest`: no block has more.
 LACONIC_GPU_FN void plan_block(const PlaneStore& planes, int l, int widest, BlockPlan& plan) {
+  constexpr std::uint64_t ones = 0x1111111111111111;
   const Plane sign = planes.top(l);
   std::uint64_t bytes = 0;  // four bits a plane: how many are not zero
-  int width = 0;
-  int run = 0;
-  bool running = true;
+  Plane* plane = &planes.at(widest - 1, l);
+  std::uint8_t* mask = &planes.mask(widest - 1, l);
   LACONIC_GPU_KEEP_LOOP
-  for (int r = 0; r < widest; ++r) {
-    const Plane z = planes.zigzag(r, l, sign);
-    const std::uint32_t mask = non_zero_bytes(z.half[0], z.half[1]);
-    bytes |= static_cast<std::uint64_t>(count_ones(mask)) << (4 * r);
-    if (mask != 0) width = r + 1;
-    const std::uint32_t zeros = mask ^ 255;
-    running = running && (zeros & (zeros - 1)) == 0;
-    run += running ? 1 : 0;
+  for (int r = widest - 1; r >= 0; --r) {
+    const Plane z = r > 0 ? plane[-warp_lanes] ^ sign : sign;
+    const std::uint32_t there = flags_of_bytes(z.half[0], z.half[1]);
+    *plane = z;
+    *mask = static_cast<std::uint8_t>(bits_of_flags(there));
+    bytes = bytes << 4 | static_cast<std::uint32_t>(count_ones(there));
+    plane -= warp_lanes;
+    mask -= warp_lanes;
   }
-  const int dense = slice::dense_planes_after(width, run);
-  constexpr std::uint64_t nibbles = 0x0F0F0F0F0F0F0F0F;
+  const int width = (bit_width(bytes) + 3) / 4;
+  const std::uint64_t fewer = ~(bytes + ones) & 8 * ones;  // than 7
+  const int dense = slice::dense_planes_after(width, trailing_zeros(fewer) / 4);
   const std::uint64_t sparse = dense >= PlaneStore::most ? 0 : bytes >> (4 * dense);
-  const std::uint64_t pairs = (sparse & nibbles) + (sparse >> 4 & nibbles);
   plan.width = static_cast<std::uint32_t>(width);
   plan.dense = static_cast<std::uint32_t>(dense);
-  plan.sparse_bytes = static_cast<std::uint32_t>(pairs * 0x0101010101010101 >> 56) +
-                      static_cast<std::uint32_t>(count_ones(plan.mark_bytes));
+  plan.sparse_bytes = sum_of_nibbles(sparse) + static_cast<std::uint32_t>(count_ones(plan.mark_bytes));
 }
 
-LACONIC_GPU_FN void put_sparse(std::uint32_t word, std::uint8_t*& bytes) {
+/// Stores the bytes that `mask` has behind `last`, which becomes the last of them.
+LACONIC_GPU_FN void put_sparse(Plane plane, std::uint32_t mask, std::uint8_t*& last) {
   LACONIC_GPU_UNROLL
-  for (int g = 0; g < 4; ++g) {
-    if ((word & 255U << (8 * g)) != 0) *bytes++ = static_cast<std::uint8_t>(word >> (8 * g));
+  for (int g = 0; g < 8; ++g) {
+    if ((mask & 1U << g) != 0) *++last = static_cast<std::uint8_t>(plane.half[g / 4] >> (8 * (g % 4)));
   }
 }
 
-/// Stores a lane's planes at their places in the three sections.
+/// Stores a lane's planes, those of the zigzag, at their places in the three sections.
 LACONIC_GPU_FN void put_block(const PlaneStore& planes, int l, const BlockPlan& plan, std::uint64_t mark_plane,
-                              int widest, bool marked, std::uint8_t* dense, std::uint8_t* masks, std::uint8_t* bytes) {
-  const Plane sign = planes.top(l);
+                              bool marked, std::uint8_t* dense, std::uint8_t* masks, std::uint8_t* bytes) {
+  const Plane* from = &planes.at(0, l);
   LACONIC_GPU_KEEP_LOOP
-  for (int r = 0; r < widest; ++r) {
-    const Plane z = planes.zigzag(r, l, sign);
-    const auto ur = static_cast<std::uint32_t>(r);
-    if (ur < plan.dense) {
-      store32(dense + 8 * r, z.half[0]);
-      store32(dense + 8 * r + 4, z.half[1]);
-    } else if (ur < plan.width) {
-      *masks++ = static_cast<std::uint8_t>(non_zero_bytes(z.half[0], z.half[1]));
-      put_sparse(z.half[0], bytes);
-      put_sparse(z.half[1], bytes);
-    }
+  for (std::uint32_t left = plan.dense; left != 0; --left) {
+    const Plane z = *from;
+    from += warp_lanes;
+    store32(dense, z.half[0]);
+    store32(dense + 4, z.half[1]);
+    dense += 8;
+  }
+  const std::uint8_t* mask = &planes.mask(static_cast<int>(plan.dense), l);
+  std::uint8_t* last = bytes - 1;
+  LACONIC_GPU_KEEP_LOOP
+  for (std::uint32_t left = plan.width - plan.dense; left != 0; --left) {
+    const Plane z = *from;
+    const std::uint32_t m = *mask;
+    from += warp_lanes;
+    mask += warp_lanes;
+    *masks++ = static_cast<std::uint8_t>(m);
+    put_sparse(z, m, last);
   }
   if (!marked) return;
   *masks = static_cast<std::uint8_t>(plan.mark_bytes);
-  put_sparse(static_cast<std::uint32_t>(mark_plane), bytes);
-  put_sparse(static_cast<std::uint32_t>(mark_plane >> 32), bytes);
+  put_sparse({{static_cast<std::uint32_t>(mark_plane), static_cast<std::uint32_t>(mark_plane >> 32)}}, plan.mark_bytes,
+             last);
 }
 
 /// Writes a constant chunk; returns its bytes.
@@ -98,8 +104,8 @@ LACONIC_GPU_FN std::uint32_t write_constant(const Warp& w, std::int64_t q, const
 }
 
 /// Writes the chunk of these residuals and returns its bytes; 0, and nothing is written, where `longest` bytes or more
-/// would be needed. `out`: 4-byte aligned shared memory, with room before the planes, if they lie behind it, for what
-/// all of them take at most.
+/// would be needed; the planes' content is lost. `out`: 4-byte aligned shared memory, with room before the planes'
+/// masks, if they lie behind it, for longest_chunk.
 LACONIC_GPU_FN std::uint32_t write_planes(const Warp& w, const PlaneStore& planes, Choice<std::int32_t> choice,
                                           const Fill& fill, const ChunkShape& shape, std::uint32_t longest,
                                           std::uint8_t* out) {
@@ -149,7 +155,7 @@ LACONIC_GPU_FN std::uint32_t write_planes(const Warp& w, const PlaneStore& plane
   });
   write_codes(w, dictionary, codes, out + codes_at);
   w.each([&](int l) {
-    put_block(planes, l, plan[l], fill.any ? slice::mark_plane(fill.marks[l]) : 0, widest, marked(l),
+    put_block(planes, l, plan[l], fill.any ? slice::mark_plane(fill.marks[l]) : 0, marked(l),
               out + dense_at + 8 * (planes_below[l] & 0xFFFF), out + masks_at + (planes_below[l] >> 16),
               out + bytes_at + bytes_below[l]);
   });

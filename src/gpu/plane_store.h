@@ -21,6 +21,7 @@ class PlaneStore {
  public:
   static constexpr int most = 16;
   static constexpr std::uint32_t bytes = most * warp_lanes * sizeof(Plane);
+  static constexpr std::uint32_t mask_bytes = most * warp_lanes;
 
   int count = 0;
 
@@ -28,6 +29,10 @@ class PlaneStore {
   LACONIC_GPU_FN explicit PlaneStore(std::uint8_t* memory) : planes_(reinterpret_cast<Plane*>(memory)) {}
 
   LACONIC_GPU_FN Plane& at(int r, int lane) const { return planes_[r * warp_lanes + lane]; }
+  /// Which bytes of a plane are not 0, for who writes them; in the mask_bytes before the planes' memory.
+  LACONIC_GPU_FN std::uint8_t& mask(int r, int lane) const {
+    return (reinterpret_cast<std::uint8_t*>(planes_) - mask_bytes)[r * warp_lanes + lane];
+  }
   [[nodiscard]] LACONIC_GPU_FN Plane top(int lane) const { return at(count - 1, lane); }
   /// Plane r of the zigzag; `sign`: top().
   [[nodiscard]] LACONIC_GPU_FN Plane zigzag(int r, int lane, const Plane& sign) const {

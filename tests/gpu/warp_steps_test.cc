@@ -101,15 +101,14 @@ TEST(SparsePlanes, GoToBytesAndBack) {
       ASSERT_EQ(non_zero_bytes(plane << 4), mask);
       ASSERT_EQ(non_zero_bytes(plane * 17), mask);
       std::fill(std::begin(chunk), std::end(chunk), std::uint8_t{0xA5});
-      std::uint8_t* end = chunk + place;
-      put_sparse(static_cast<std::uint32_t>(plane), end);
-      put_sparse(static_cast<std::uint32_t>(plane >> 32), end);
-      std::uint32_t at = place;
+      std::uint8_t* last = chunk + place;
+      put_sparse({{static_cast<std::uint32_t>(plane), static_cast<std::uint32_t>(plane >> 32)}}, mask, last);
+      std::uint32_t at = place + 1;
       std::uint32_t low = 0;
       std::uint32_t high = 0;
       get_sparse(chunk, mask, at, low, high);
       ASSERT_EQ(std::uint64_t{high} << 32 | low, plane) << mask << " at " << place;
-      ASSERT_EQ(chunk + at, end);
+      ASSERT_EQ(chunk + at, last + 1);
     }
 }
 
