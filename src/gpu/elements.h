@@ -104,16 +104,14 @@ struct Quantiser {
 
   Real inverse, centre, step, bound;
   Pattern half;
-  Pattern proven;       ///< Params::proven: integers from -proven on are known to decode within the bound
-  Pattern proven_span;  ///< up to the highest of them
+  Pattern proven;  ///< Params::proven: integers from -proven on are known to decode within the bound
 
   LACONIC_GPU_FN explicit Quantiser(const Params& p)
       : inverse(is_double<T> ? static_cast<Real>(p.inverse64) : static_cast<Real>(p.inverse32)),
         step(is_double<T> ? static_cast<Real>(p.grid.step) : static_cast<Real>(p.step32)),
         bound(is_double<T> ? static_cast<Real>(p.grid.bound) : static_cast<Real>(p.bound32)),
         half(Pattern{1} << p.grid.qbits),
-        proven(static_cast<Pattern>(p.proven)),
-        proven_span(2 * proven - (proven == half ? 1 : 0)) {
+        proven(static_cast<Pattern>(p.proven)) {
     centre = std::bit_cast<Real>(static_cast<Pattern>(first + half));
   }
 
@@ -137,17 +135,24 @@ struct Quantiser {
     return u < 2 * half;
   }
 
-  /// The integer of an element, if all_proven(seen) in the end; seen: 0 at first.
-  template <class I>
-  LACONIC_GPU_FN I unchecked(typename T::Bits element, Pattern& seen) const {
-    const Real t = computed(std::fma(T::real(element), inverse, centre));
-    const auto q = static_cast<Pattern>(std::bit_cast<Pattern>(t) - (first + half));
-    const auto above = static_cast<Pattern>(q + proven);
-    seen = above > seen ? above : seen;
-    return static_cast<I>(q);
+  /// An element's integer plus bias(), if all_proven(seen) in the end; seen: 0 at first. whole: nothing_else().
+  template <bool whole>
+  LACONIC_GPU_FN Pattern unchecked(typename T::Bits element, Pattern& seen) const {
+    const auto t = std::bit_cast<Pattern>(computed(std::fma(T::real(element), inverse, centre)));
+    if constexpr (whole) {
+      seen |= t ^ first;
+    } else {
+      const auto above = static_cast<Pattern>(t - (bias() - proven));
+      seen = above > seen ? above : seen;
+    }
+    return t;
   }
+  [[nodiscard]] LACONIC_GPU_FN Pattern bias() const { return std::bit_cast<Pattern>(centre); }
   /// Whether the elements have integers that are proven, so that nothing else is to be checked of them.
-  [[nodiscard]] LACONIC_GPU_FN bool all_proven(Pattern seen) const { return seen <= proven_span; }
+  template <bool whole>
+  [[nodiscard]] LACONIC_GPU_FN bool all_proven(Pattern seen) const {
+    return whole ? seen < 2 * half : seen <= 2 * proven;
+  }
   /// Whether what is not proven is not on the grid either.
   [[nodiscard]] LACONIC_GPU_FN bool nothing_else() const { return proven == half; }
 };
@@ -274,22 +279,32 @@ LACONIC_GPU_FN bool load_part_chunk(const Warp& w, const typename T::Bits* x, in
   return !w.any([&](int l) { return !all[l]; });
 }
 
-/// Elements -> integers on the grid. False: some are not on it; what their positions hold is unspecified. So is what
-/// lies behind the last element of a short chunk.
+/// Elements -> integers on the grid; plus *bias, if the caller takes that. False: some are not on it; what their
+/// positions hold is unspecified. So is what lies behind the last element of a short chunk.
 template <class T, class R>
 LACONIC_GPU_FN bool quantise_chunk(const Warp& w, const Params& p, const typename T::Bits* x, int count,
-                                   const Rows<R>& rows) {
+                                   const Rows<R>& rows, R* bias = nullptr) {
   const Quantiser<T> quantise(p);
+  if (bias != nullptr) *bias = 0;
   if (count != chunk_values || !is_aligned16(x)) {
     return load_part_chunk<T>(w, x, count, rows, [&](typename T::Bits e, R& q) { return quantise(e, q); });
   }
   if constexpr (std::is_same_v<T, F32> || is_double<T>) {
     using Seen = typename Quantiser<T>::Pattern;
-    const auto f = [&](typename T::Bits e, Seen& seen) { return quantise.template unchecked<R>(e, seen); };
-    if (quantise.proven != 0 &&
-        load_whole_chunk<T>(w, x, rows, Seen{0}, f, [&](Seen seen) { return quantise.all_proven(seen); }))
+    const Seen less = bias != nullptr ? 0 : quantise.bias();
+    const auto load = [&](auto all) {
+      const auto f = [&](typename T::Bits e, Seen& seen) {
+        return static_cast<R>(quantise.template unchecked<all>(e, seen) - less);
+      };
+      const auto good = [&](Seen seen) { return quantise.template all_proven<all>(seen); };
+      return load_whole_chunk<T>(w, x, rows, Seen{0}, f, good);
+    };
+    const bool whole = quantise.nothing_else();
+    if (whole ? load(std::true_type{}) : quantise.proven != 0 && load(std::false_type{})) {
+      if (bias != nullptr) *bias = static_cast<R>(quantise.bias());
       return true;
-    if (quantise.nothing_else()) return false;
+    }
+    if (whole) return false;
   }
   const auto f = [&](typename T::Bits e, bool& ok) {
     R q = 0;

@@ -24,16 +24,18 @@ LACONIC_GPU_FN std::uint8_t* planes_in_region(std::uint8_t* region) {
 }
 
 /// Rows of integers, held -> bytes in the region that the rows lie in, with the predictor `given` or one that is
-/// chosen.
+/// chosen. bias: what rows are too large by.
 LACONIC_GPU_FN Made write_rows(const Warp& w, const Rows<std::int32_t>& rows, const Choice<std::int32_t>* given,
-                               const Fill& fill, const ChunkShape& shape, std::uint32_t longest, std::uint8_t* region) {
+                               const Fill& fill, const ChunkShape& shape, std::uint32_t longest, std::uint8_t* region,
+                               std::int32_t bias = 0) {
   std::uint32_t cost = 0;
-  const Choice<std::int32_t> choice = given != nullptr ? *given : choose_predictor<std::int32_t>(w, rows, true, cost);
+  const Choice<std::int32_t> choice =
+      given != nullptr ? *given : choose_predictor<std::int32_t>(w, rows, true, cost, bias);
   const bool chained = choice.predictor != Predictor::none;
   if (choice.predictor == Predictor::second) slopes_in_place(w, rows);
   PlaneStore planes(planes_in_region(region));
   const auto fits = [&](auto in_registers) {
-    if (!planes_of_rows(w, rows, chained, choice.base, in_registers)) return false;
+    if (!planes_of_rows(w, rows, chained, wrap_add(choice.base, bias), in_registers)) return false;
     planes.put(w, in_registers);
     return true;
   };
@@ -62,11 +64,12 @@ LACONIC_GPU_FN Made encode_fast(const Warp& w, const Params& p, const typename T
                                 std::uint8_t* region) {
   const Rows<std::int32_t> rows(region);
   const auto longest = 4 + pad4(static_cast<std::uint32_t>(count) * sizeof(typename T::Bits));
-  if (!quantise_chunk<T>(w, p, x, count, rows)) return encode_filled<T>(w, p, x, count, longest, region);
+  std::int32_t bias = 0;
+  if (!quantise_chunk<T>(w, p, x, count, rows, &bias)) return encode_filled<T>(w, p, x, count, longest, region);
   const PerLane<std::uint64_t> no_marks{};
   if (count < chunk_values) hold(w, rows, no_marks, count);
   const Fill no_fill{};
-  return write_rows(w, rows, nullptr, no_fill, p.shape, longest, region);
+  return write_rows(w, rows, nullptr, no_fill, p.shape, longest, region, bias);
 }
 
 /// Any chunk, straight to `out`, or only its size if that is null. Gives store_raw where raw is not longer.

@@ -45,15 +45,17 @@ LACONIC_GPU_FN PerLane<SampledGroup<I>> sampled_groups(const Warp& w, const Rows
   return s;
 }
 
+/// bias: what the sampled integers are too large by.
 template <class I>
-LACONIC_GPU_FN I mean_of(const Warp& w, const PerLane<SampledGroup<I>>& s) {
+LACONIC_GPU_FN I mean_of(const Warp& w, const PerLane<SampledGroup<I>>& s, I bias = 0) {
   const I sum = w.sum<I>([&](int l) {
     I part = 0;
     LACONIC_GPU_UNROLL
     for (int i = 0; i < 8; ++i) part = wrap_add(part, s[l].q[i]);
     return part;
   });
-  return static_cast<I>(wrap_add(sum, I{128}) >> 8);
+  const I biased = wrap_sub(I{128}, static_cast<I>(static_cast<slice::Unsigned<I>>(bias) << 8));
+  return static_cast<I>(wrap_add(sum, biased) >> 8);
 }
 
 /// What `none` takes as its base.
@@ -97,16 +99,19 @@ LACONIC_GPU_FN typename Costs<I>::Packed costs_of(const SampledGroup<I>& s, I me
          static_cast<Packed>(bit_width(second)) << (2 * Costs<I>::bits);
 }
 
-/// For integers whose exceptions are held. `cost`: that of the choice, in bits of 16 values.
+/// For integers whose exceptions are held. `cost`: that of the choice, in bits of 16 values; bias: what rows are too
+/// large by.
 template <class I, class R>
-LACONIC_GPU_FN Choice<I> choose_predictor(const Warp& w, const Rows<R>& rows, bool allow_second, std::uint32_t& cost) {
+LACONIC_GPU_FN Choice<I> choose_predictor(const Warp& w, const Rows<R>& rows, bool allow_second, std::uint32_t& cost,
+                                          I bias = 0) {
   using Packed = typename Costs<I>::Packed;
   const PerLane<SampledGroup<I>> s = sampled_groups<I>(w, rows);
-  const I mean = mean_of(w, s);
-  const Costs<I> costs{w.sum<Packed>([&](int l) { return l < 16 ? costs_of(s[l], mean) : Packed{0}; })};
+  const I mean = mean_of(w, s, bias);
+  const I middle = wrap_add(mean, bias);
+  const Costs<I> costs{w.sum<Packed>([&](int l) { return l < 16 ? costs_of(s[l], middle) : Packed{0}; })};
   const std::uint32_t none = costs.of(Predictor::none);
   const std::uint32_t second = costs.of(Predictor::second);
-  const I q0 = static_cast<I>(rows[0]);
+  const I q0 = wrap_sub(static_cast<I>(rows[0]), bias);
   Choice<I> c{Predictor::first, q0};
   cost = costs.of(Predictor::first);
   if (none < cost) {
