@@ -7,9 +7,11 @@
 
 #include <optional>
 
+#include "preload/mpi/creations.h"
 #include "preload/mpi/next.h"
 #include "preload/mpi/runtime.h"
 
+using laconic::preload::Creation;
 using laconic::preload::Runtime;
 
 namespace {
@@ -20,7 +22,10 @@ template <typename Mpi>
 int make_accompanied(MPI_Comm* made, Mpi&& mpi) {
   if (Runtime::get() == nullptr || made == nullptr) return mpi(made);
   MPI_Comm comm = MPI_COMM_WORLD;
-  const int code = mpi(&comm);
+  const int code = [&] {
+    const Creation creation;
+    return mpi(&comm);
+  }();
   if (comm != MPI_COMM_WORLD) *made = comm;
   if (code == MPI_SUCCESS && comm != MPI_COMM_WORLD) Runtime::get()->accompany(comm);
   return code;
@@ -58,6 +63,8 @@ LACONIC_CREATES(MPI_Dist_graph_create_adjacent,
                 LACONIC_LIST(comm, in, sources, in_weights, out, targets, out_weights, info, reorder))
 LACONIC_CREATES(MPI_Comm_create_group, LACONIC_LIST(MPI_Comm comm, MPI_Group group, int tag),
                 LACONIC_LIST(comm, group, tag))
+LACONIC_CREATES(MPI_Intercomm_create, LACONIC_LIST(MPI_Comm comm, int leader, MPI_Comm peers, int other, int tag),
+                LACONIC_LIST(comm, leader, peers, other, tag))
 LACONIC_CREATES(MPI_Intercomm_merge, LACONIC_LIST(MPI_Comm comm, int high), LACONIC_LIST(comm, high))
 #if MPI_VERSION >= 4
 LACONIC_CREATES(MPI_Comm_create_from_group,
@@ -65,7 +72,7 @@ LACONIC_CREATES(MPI_Comm_create_from_group,
                 LACONIC_LIST(group, tag, info, errors))
 #endif
 
-#ifdef OPEN_MPI  // see Duplicating
+#ifdef OPEN_MPI  // see Duplication
 namespace {
 
 /// Whether MPI duplicates it by itself.
@@ -85,12 +92,12 @@ int duplicate(MPI_Comm comm, Mpi&& mpi, Made&& made) {
   laconic::preload::Group* const group = Runtime::get()->group_of(comm, &refused);
   if (refused) return *refused;
   if (group == nullptr && is_of_one_process(comm)) return mpi();
-  laconic::preload::Duplicating duplicating;
+  laconic::preload::Duplication duplication;
   const bool before = group != nullptr && group->is_duplicated_later();
   if (group != nullptr) group->set_duplicated_later(true);
   const int code = mpi();
   if (code == MPI_SUCCESS) {
-    duplicating.makes(made());
+    duplication.makes(made());
   } else if (group != nullptr) {
     group->set_duplicated_later(before);
   }

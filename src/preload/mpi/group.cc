@@ -5,7 +5,6 @@
 #include <atomic>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "preload/mpi/creations.h"
 #include "preload/mpi/runtime.h"
 #include "preload/mpi/uncounted.h"
 
@@ -24,9 +24,6 @@ constexpr unsigned longest_interval = 1023;
 /// Some MPIs have 2048 communicators, and the program may want many.
 constexpr int most_companies = 256;
 std::atomic<int> companies{0};
-
-std::mutex duplicates_mutex;
-std::vector<MPI_Comm> duplicates_under_way;  ///< MPI_COMM_NULL: one that is just being begun
 
 std::vector<int> nodes;  ///< for each rank of the program the lowest that it shares memory with
 
@@ -95,18 +92,19 @@ std::string name_of_rank_0(MPI_Comm comm) {
   return name->data();
 }
 
-bool is_duplicating() {
-  const std::lock_guard lock(duplicates_mutex);
-  return !duplicates_under_way.empty();
+/// The worst of what ranks have to say.
+int agree(int mine, MPI_Comm comm) {
+  require("MPI_Iallreduce", uncounted_allreduce(mine, MPI_MAX, comm, patience()));
+  return mine;
 }
 
-/// Null, on all ranks: one of them has too many, or MPI makes none, or one may be duplicating another communicator.
+/// Null, on all ranks: one of them has too many, or MPI makes none, or it makes something else on one of them.
 /// Collective.
 Company make_company(MPI_Comm comm) {
-  enum Verdict : int { can, not_now, cannot };
-  int verdict = companies.load() >= most_companies ? cannot : is_duplicating() ? not_now : can;
-  require("MPI_Iallreduce", uncounted_allreduce(verdict, MPI_MAX, comm, patience()));
-  if (verdict != can) return {nullptr, verdict == not_now ? beside_duplicates : too_many_communicators};
+  if (agree(companies.load() < most_companies ? 0 : 1, comm) != 0) return {};
+  // Now all ranks are there, and make one without waiting for anything else.
+  const OwnCreation creation;
+  if (makes_one_at_a_time && agree(creation.is_granted() ? 0 : 1, comm) != 0) return {nullptr, beside_others};
   try {
     std::shared_ptr<OwnComm> made(new OwnComm(comm), [](OwnComm* own) {
       delete own;
@@ -121,27 +119,6 @@ Company make_company(MPI_Comm comm) {
 }
 
 }  // namespace
-
-Duplicating::Duplicating() {
-  const std::lock_guard lock(duplicates_mutex);
-  duplicates_under_way.push_back(MPI_COMM_NULL);
-}
-
-Duplicating::~Duplicating() {
-  const std::lock_guard lock(duplicates_mutex);
-  const auto at = std::find(duplicates_under_way.begin(), duplicates_under_way.end(), MPI_COMM_NULL);
-  if (made_ != MPI_COMM_NULL) {
-    *at = made_;
-  } else {
-    duplicates_under_way.erase(at);
-  }
-}
-
-void Duplicating::is_over(MPI_Comm comm) {
-  const std::lock_guard lock(duplicates_mutex);
-  duplicates_under_way.erase(std::remove(duplicates_under_way.begin(), duplicates_under_way.end(), comm),
-                             duplicates_under_way.end());
-}
 
 int& Unheard::depth() {
   thread_local int n = 0;
@@ -247,7 +224,7 @@ void Group::accompany() {
   if (tried_ || duplicated_later_ || !trying_.is_due()) return;
   tried_ = true;
   Company company = make_company(comm_);
-  tried_ = company.why_none != beside_duplicates;
+  tried_ = company.why_none != beside_others;
   trying_.learned(tried_);
   own_ = std::move(company.own);
   why_none_ = company.why_none;

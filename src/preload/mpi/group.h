@@ -119,31 +119,12 @@ class BackgroundLine {
   std::optional<Worker> worker_;
 };
 
-/// A call of the program's that begins MPI_Comm_idup(), under Open MPI (4 and 5). That makes one communicator at a
-/// time, so Laconic must make none before this one is there: ranks that begin the two in different orders would wait
-/// for ever. When that is only the program knows, and, when it calls over what it got, Laconic. (Another thread of the
-/// program may begin one when Laconic's is under way.)
-class Duplicating {
- public:
-  Duplicating();
-  ~Duplicating();
-  Duplicating(const Duplicating&) = delete;
-  Duplicating& operator=(const Duplicating&) = delete;
-  /// What there will be; without this, nothing.
-  void makes(MPI_Comm made) { made_ = made; }
-  /// The program calls over this one, which need not be one of them, or frees it.
-  static void is_over(MPI_Comm comm);
-
- private:
-  MPI_Comm made_ = MPI_COMM_NULL;
-};
-
 /// Why some calls are left to MPI: of one of these a communicator of Laconic's is not there.
 inline constexpr const char* too_many_communicators =
     "communicators and persistent calls, of which there were too many";
 inline constexpr const char* duplicated_later = "communicators that Open MPI duplicates without blocking";
-inline constexpr const char* beside_duplicates =
-    "communicators first called over, and persistent calls made, while Open MPI may be duplicating others";
+inline constexpr const char* beside_others =
+    "communicators and persistent calls that were made, or first used, while Open MPI was making other communicators";
 
 /// A communicator of Laconic's for the ranks of one of the program's; or why there is none, the same on all ranks.
 struct Company {

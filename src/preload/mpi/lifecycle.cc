@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "preload/mpi/creations.h"
 #include "preload/mpi/next.h"
 #include "preload/mpi/process.h"
 #include "preload/mpi/requests.h"
@@ -42,7 +43,7 @@ int initialize(int* argc, char*** argv, int required, int* provided, Begin&& beg
 /// The program's communicator ends.
 void let_go(const MPI_Comm* comm) {
   if (Runtime::get() == nullptr || comm == nullptr || *comm == MPI_COMM_NULL) return;
-  laconic::preload::Duplicating::is_over(*comm);
+  laconic::preload::Duplication::is_over(*comm);
   Runtime::get()->take_group(*comm);
   laconic::preload::outlive_communicator(*comm);
 }

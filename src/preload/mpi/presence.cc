@@ -17,7 +17,7 @@ namespace {
 
 // Some launchers cut such texts at blanks, some at 256 characters.
 constexpr std::size_t longest_text = 200;
-constexpr std::string_view yes = "yes";
+constexpr std::string_view consent = "yes";
 
 std::string encoded(std::string_view text) {
   static constexpr char digits[] = "0123456789abcdef";
@@ -145,7 +145,7 @@ Presence agree_on_presence(const std::string& wishes, double timeout) {
     // Who has given up by then, see below, would not hear a yes.
     if (why_not.empty() && late.passed()) why_not = "the launcher takes too long to say who is here";
     // Stays until the program ends: nobody says when the last rank has read it.
-    if (!publish("verdict", why_not.empty() ? yes : "no"))
+    if (!publish("verdict", why_not.empty() ? consent : "no"))
       return {false, "the launcher has no MPI_Publish_name, by which ranks would find each other"};
     return {why_not.empty(), why_not};
   }
@@ -155,7 +155,7 @@ Presence agree_on_presence(const std::string& wishes, double timeout) {
   // Without rank 0 somebody must speak. Names stay then: a later rank must see that an earlier one is here.
   if (!verdict) return {false, is_first(rank) ? "it is not loaded in rank 0" : ""};
   PMPI_Unpublish_name(key_of(std::to_string(rank)).c_str(), MPI_INFO_NULL, encoded(wishes).c_str());
-  return {verdict == yes, ""};
+  return {verdict == consent, ""};
 }
 
 }  // namespace laconic::preload

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "preload/mpi/caller.h"
+#include "preload/mpi/creations.h"
 #include "preload/mpi/datatypes.h"
 #include "preload/mpi/next.h"
 #include "preload/mpi/presence.h"
@@ -269,7 +270,7 @@ Group* Runtime::group_of(MPI_Comm comm, std::optional<int>* refused) {
   }
   if (found != 0) return kept == &not_served ? nullptr : static_cast<Group*>(kept);
   if (is_of_threads(comm)) return nullptr;  // and nothing is kept there, by several at once
-  Duplicating::is_over(comm);
+  Duplication::is_over(comm);
   if (!is_served(comm)) {
     PMPI_Comm_set_attr(comm, keyval_, &not_served);
     return nullptr;
