@@ -16,7 +16,8 @@ struct alignas(8) Plane {
   }
 };
 
-/// The lanes' planes, in two's complement: those above the highest are like it.
+/// The lanes' planes, in two's complement: those above the highest are like it. Writing a chunk makes them the
+/// zigzag's.
 class PlaneStore {
  public:
   static constexpr int most = 16;

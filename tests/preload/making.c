@@ -1,5 +1,5 @@
-/* Several threads of a rank make communicators at the same time, of all ranks and of some, in an order that differs from
- * rank to rank, and call over them. Open MPI makes one at a time: Laconic's own must not come between.
+/* Several threads of a rank make communicators at the same time, of all ranks and of some, in an order that differs
+ * from rank to rank, and call over them. Open MPI makes one at a time: Laconic's own must not come between.
  *
  *   making TOLERANCE
  *
