@@ -105,7 +105,7 @@ LACONIC_GPU_FN std::uint32_t write_constant(const Warp& w, std::int64_t q, const
 
 /// Writes the chunk of these residuals and returns its bytes; 0, and nothing is written, where `longest` bytes or more
 /// would be needed; the planes' content is lost. `out`: 4-byte aligned shared memory, with room before the planes'
-/// masks, if they lie behind it, for longest_chunk.
+/// masks, if they lie behind it, for what all planes take at most.
 LACONIC_GPU_FN std::uint32_t write_planes(const Warp& w, const PlaneStore& planes, Choice<std::int32_t> choice,
                                           const Fill& fill, const ChunkShape& shape, std::uint32_t longest,
                                           std::uint8_t* out) {

@@ -70,7 +70,7 @@ struct ScratchPool {
       if (l != 0) return;
       place[l] = static_cast<std::uint32_t>(first % places);
       while (swap_if(&taken[place[l]], 0, 1) != 0) place[l] = place[l] + 1 == places ? 0 : place[l] + 1;
-      acquire_fence();
+      fence();
     });
     return w.from(place, 0);
   }

@@ -261,7 +261,7 @@ LACONIC_GPU_FN void run_scan(const Tile& tile, std::uint64_t number, std::uint64
       max_shared(&tally->top, all.top);
       if (all.non_finite != 0) add_shared(&tally->non_finite, all.non_finite);
       if (count_behind(&tally->tiles) + 1 < tiles) return;
-      acquire_fence();
+      fence();
       const bool any = load_shared_state(&tally->non_finite) < count;
       const double min = any ? extreme_value<T>(~load_shared_state(&tally->bottom)) : 0;
       const double max = any ? extreme_value<T>(load_shared_state(&tally->top)) : 0;

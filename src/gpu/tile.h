@@ -54,7 +54,6 @@ LACONIC_GPU_FN void release(std::uint32_t* p) {
   fence();
   atomicExch(p, 0U);
 }
-LACONIC_GPU_FN void acquire_fence() { fence(); }
 LACONIC_GPU_FN void let_others_run() { __nanosleep(40); }
 LACONIC_GPU_FN void xor_shared(std::uint32_t* p, std::uint32_t v) { atomicXor(p, v); }
 LACONIC_GPU_FN std::uint32_t add_shared(std::uint32_t* p, std::uint32_t v) { return atomicAdd(p, v); }
@@ -64,7 +63,7 @@ LACONIC_GPU_FN std::uint64_t add_shared(std::uint64_t* p, std::uint64_t v) {
 LACONIC_GPU_FN void max_shared(std::uint64_t* p, std::uint64_t v) {
   atomicMax(reinterpret_cast<unsigned long long*>(p), v);
 }
-/// Counts up after everything that was written, and read, before. Returns how many did earlier; an acquire_fence() then
+/// Counts up after everything that was written, and read, before. Returns how many did earlier; a fence() then
 /// shows what those wrote.
 template <class U>
 LACONIC_GPU_FN U count_behind(U* p) {
@@ -108,7 +107,6 @@ inline std::uint32_t swap_if(std::uint32_t* p, std::uint32_t expected, std::uint
 }
 inline void release(std::uint32_t* p) { *p = 0; }
 inline void fence() {}
-inline void acquire_fence() {}
 inline void fence_in_block() {}
 inline void let_others_run() {}
 inline void xor_shared(std::uint32_t* p, std::uint32_t v) { *p ^= v; }
@@ -160,7 +158,7 @@ LACONIC_GPU_FN std::uint64_t bytes_up_to(const Warp& w, std::uint64_t number, st
     if (complete != 0) break;
   }
   w.each([&](int l) {
-    acquire_fence();  // of what was read, and before what is written
+    fence();  // of what was read, and before what is written
     if (l == 0) store_shared_state(&states[number], State::all | sum);
   });
   return sum;
@@ -169,7 +167,7 @@ LACONIC_GPU_FN std::uint64_t bytes_up_to(const Warp& w, std::uint64_t number, st
 /// Waits until so many have counted up behind what they wrote, or read.
 LACONIC_GPU_FN void wait_for(const std::uint32_t* count, std::uint32_t least) {
   while (*reinterpret_cast<const volatile std::uint32_t*>(count) < least) let_others_run();
-  acquire_fence();
+  fence();
 }
 
 /// The same among the warps of a block, in shared memory.

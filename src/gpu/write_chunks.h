@@ -209,8 +209,8 @@ class TileWriter {
     });
     if (made.bytes == 0 || !fits) return;
     std::uint8_t* const slot = sink_.out + chunk * sink_.slot_bytes;
-    if (made.as == Made::As::bytes) return copy_units(w, region_of(k), made.bytes, slot);
-    op_.place(w, chunk, elements_in(sink_.count, chunk), region_of(k), made, slot);
+    if (made.as != Made::As::bytes) return place(w, k, chunk, made, slot);
+    copy_units(w, region_of(k), made.bytes, slot);
   }
 
   /// Whether a chunk is put where it belongs by the tile that made it.
@@ -254,7 +254,7 @@ class TileWriter {
     if (makes) keep(w, k);
     const std::uint32_t order = arrive_in_tile(w, k);
     if (makes && order + 1 == tile_warps) {
-      w.each([](int) { acquire_fence(); });
+      w.each([](int) { fence(); });
       announce(w, number_, bytes_of_tile(w), sink_.states);
     }
     if (order == 0) expect(w);
@@ -308,22 +308,20 @@ class TileWriter {
     put_in_frame(w, k, chunk_of(number_, k), made_[k], region_of(k), end - behind);
   }
 
+  /// `from`: where a chunk lies that is there as bytes, in this block's region or kept by another.
   LACONIC_GPU_FN void put_in_frame(const Warp& w, int k, std::uint64_t chunk, const Made& made,
                                    const std::uint8_t* from, std::uint64_t at) {
     if (at + made.bytes > sink_.capacity) return;
     w.each([&](int l) {
       if (l == 0) store16(sink_.out + frame::header_bytes + 2 * chunk, static_cast<std::uint16_t>(made.bytes / 4));
     });
-    put(w, k, chunk, made, from, sink_.out + at);
+    if (made.as != Made::As::bytes) return place(w, k, chunk, made, sink_.out + at);
+    if (from == region_of(k)) return copy_chunk(w, from, made.bytes, sink_.out + at, load32);
+    copy_chunk(w, from, made.bytes, sink_.out + at, load_word_from_afar);
   }
 
-  /// `from`: where a chunk lies that is there as bytes, in this block's region or kept by another.
-  LACONIC_GPU_FN void put(const Warp& w, int k, std::uint64_t chunk, const Made& made, const std::uint8_t* from,
-                          std::uint8_t* out) {
-    if (made.as == Made::As::bytes) {
-      if (from == region_of(k)) return copy_chunk(w, from, made.bytes, out, load32);
-      return copy_chunk(w, from, made.bytes, out, load_word_from_afar);
-    }
+  /// A chunk that is not there as bytes.
+  LACONIC_GPU_FN void place(const Warp& w, int k, std::uint64_t chunk, const Made& made, std::uint8_t* out) {
     op_.place(w, chunk, elements_in(sink_.count, chunk), region_of(k), made, out);
   }
 

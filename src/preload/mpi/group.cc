@@ -184,7 +184,6 @@ void BackgroundLine::begin() {
   try {
     line_.emplace(own_->get(), own_, 1);
   } catch (const std::exception& e) {
-    error_of_meeting() = MPI_SUCCESS;  // nobody has heard of it
     why_none_ = e.what();
   }
 }
@@ -242,7 +241,6 @@ Company Group::company() noexcept {
   try {
     return make_company(comm_);
   } catch (const std::exception& e) {
-    error_of_meeting() = MPI_SUCCESS;
     log(LogLevel::error, e.what());
     return {};
   }

@@ -132,6 +132,7 @@ void expect(const Bell& mine) {
 
 void run_in_background(Runtime& runtime, const Pending& pending, Line* line, const std::string& why_none,
                        const Bell& mine) {
+  error_of_meeting() = MPI_SUCCESS;  // nobody has heard of what happened to the line
   const int code =
       line == nullptr ? runtime.raise(pending.call.comm, why_none) : perform_later(runtime, *line, pending);
   const std::lock_guard lock(waiting_mutex);  // what is not waiting can no longer be cancelled

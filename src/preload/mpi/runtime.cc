@@ -292,7 +292,6 @@ void Runtime::accompany(MPI_Comm comm) {
   try {
     if (Group* const group = group_of(comm)) group->accompany();
   } catch (const std::exception& e) {
-    error_of_meeting() = MPI_SUCCESS;
     log(LogLevel::error, e.what());
   }
 }
