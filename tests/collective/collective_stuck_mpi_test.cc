@@ -11,6 +11,7 @@
 #include "collective/fields.h"
 #include "collective/world.h"
 #include "core/error.h"
+#include "support/sleeping.h"
 #include "transport/faulty.h"
 #include "transport/mpi/mpi.h"
 
@@ -56,7 +57,7 @@ std::string error_of(const Call& call, std::uint64_t nth, double timeout) {
   const auto t = make_mpi_transport(MPI_COMM_WORLD, timeout);
   const auto fault = [nth](std::vector<std::uint8_t>&, int, std::uint64_t n) {
     if (rank_in_world() != stuck || n != nth) return;
-    MPI_Barrier(MPI_COMM_WORLD);
+    sleeping_barrier();
     throw Ended();
   };
   const auto faulty = make_faulty_transport(*t, fault);
@@ -70,7 +71,7 @@ std::string error_of(const Call& call, std::uint64_t nth, double timeout) {
     EXPECT_EQ(e.code(), Code::transport);
     text = e.what();
   }
-  MPI_Barrier(MPI_COMM_WORLD);
+  sleeping_barrier();
   return text;
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sleeping_barrier.h"
+#include "../support/sleeping.h"
 
 enum { COUNT = 5000, MANY = 9000 }; /* MPICH has 8192 codes for errors */
 

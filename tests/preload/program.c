@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sleeping_barrier.h"
+#include "../support/sleeping.h"
 
 static int rank, size, root, wrong, calls;
 static double tolerance;
