@@ -1,5 +1,6 @@
 /* Several threads of a rank make communicators at the same time, of all ranks and of some, in an order that differs
- * from rank to rank, and call over them. Open MPI makes one at a time: Laconic's own must not come between.
+ * from rank to rank, and what has one inside, and call over them. Open MPI makes one at a time: Laconic's own must not
+ * come between.
  *
  *   making TOLERANCE
  *
@@ -56,31 +57,51 @@ static void* work(void* argument) {
   return NULL;
 }
 
-static MPI_Comm made;
+enum { DUP, WINDOW, FILE_OF_ALL, KINDS };
 
-static void* make_another(void* none) {
+static MPI_Comm made;
+static MPI_Win window;
+static void* memory;
+static MPI_File file;
+static char path[64];
+
+/* A window and a file have a communicator of their own inside. */
+static void* make_another(void* kind) {
   usleep(100000);
-  MPI_Comm_dup(MPI_COMM_WORLD, &made);
-  return none;
+  if (*(int*)kind == DUP) MPI_Comm_dup(MPI_COMM_WORLD, &made);
+  if (*(int*)kind == WINDOW) /* Open MPI 4 has no others for several threads */
+    MPI_Win_allocate_shared(COUNT, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+  if (*(int*)kind == FILE_OF_ALL)
+    MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL,
+                  &file);
+  return NULL;
 }
 
-/* One makes a communicator while another waits for a late rank, for which Laconic will make one. */
-static void wait_beside(struct thread* t, int round) {
+static void free_another(struct thread* t, int kind) {
+  if (kind == DUP) {
+    check(t, made, 1);
+    MPI_Comm_free(&made);
+  }
+  if (kind == WINDOW) MPI_Win_free(&window);
+  if (kind == FILE_OF_ALL) MPI_File_close(&file);
+}
+
+/* One makes something while another waits for a late rank, for which Laconic will make a communicator. */
+static void wait_beside(struct thread* t, int round, int kind) {
   MPI_Comm comm;
   MPI_Request request;
   pthread_t other;
   MPI_Comm_idup(MPI_COMM_WORLD, &comm, &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   const int two = rank == round % size;
-  if (two) pthread_create(&other, NULL, make_another, NULL);
+  if (two) pthread_create(&other, NULL, make_another, &kind);
   if (!two) usleep(200000);
   const int first = !two && round % 2 == 0;
-  if (first) make_another(NULL);
+  if (first) make_another(&kind);
   check(t, comm, 1);
-  if (!two && !first) make_another(NULL);
+  if (!two && !first) make_another(&kind);
   if (two) pthread_join(other, NULL);
-  check(t, made, 1);
-  MPI_Comm_free(&made);
+  free_another(t, kind);
   MPI_Comm_free(&comm);
 }
 
@@ -94,7 +115,10 @@ int main(int argc, char** argv) {
   for (int i = 0; i < COUNT; ++i) x[i] = (float)sin(0.37 * i);
   MPI_Comm_group(MPI_COMM_WORLD, &everybody);
   MPI_Group_range_incl(everybody, 1, (int[1][3]){{0, size - 2, 1}}, &some);
-  for (int round = 0; round < 6; ++round) wait_beside(&threads[0], round);
+  snprintf(path, sizeof path, "/tmp/laconic-making.%d", (int)getpid());
+  MPI_Bcast(path, sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD);
+  for (int kind = 0; kind < KINDS; ++kind)
+    for (int round = 0; round < 4; ++round) wait_beside(&threads[0], round, kind);
   for (int i = 0; i < THREADS; ++i) {
     threads[i].number = (i + rank) % THREADS;
     pthread_create(&threads[i].id, NULL, work, &threads[i]);

@@ -66,7 +66,11 @@ LACONIC_CREATES(MPI_Comm_create_group, LACONIC_LIST(MPI_Comm comm, MPI_Group gro
 LACONIC_CREATES(MPI_Intercomm_create, LACONIC_LIST(MPI_Comm comm, int leader, MPI_Comm peers, int other, int tag),
                 LACONIC_LIST(comm, leader, peers, other, tag))
 LACONIC_CREATES(MPI_Intercomm_merge, LACONIC_LIST(MPI_Comm comm, int high), LACONIC_LIST(comm, high))
-#if MPI_VERSION >= 4
+#if defined(OPEN_MPI) && MPI_VERSION < 4  // Open MPI 5 has it, whose library this one is for, too
+extern "C" int MPI_Comm_create_from_group(MPI_Group, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*);
+extern "C" int PMPI_Comm_create_from_group(MPI_Group, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*);
+#endif
+#if MPI_VERSION >= 4 || defined(OPEN_MPI)
 LACONIC_CREATES(MPI_Comm_create_from_group,
                 LACONIC_LIST(MPI_Group group, const char* tag, MPI_Info info, MPI_Errhandler errors),
                 LACONIC_LIST(group, tag, info, errors))
