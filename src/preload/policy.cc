@@ -60,7 +60,7 @@ bool Rule::is_about(Collective collective) const { return contains_or_any(collec
 bool Rule::takes_all() const {
   const Rule any;
   return collectives.empty() && dtypes.empty() && ops.empty() && communicator.empty() && label.empty() &&
-         min_bytes <= any.min_bytes && max_bytes == any.max_bytes && min_ranks <= any.min_ranks &&
+         min_bytes.value_or(0) <= default_min_bytes && max_bytes == any.max_bytes && min_ranks <= any.min_ranks &&
          max_ranks == any.max_ranks;
 }
 
@@ -83,7 +83,7 @@ void Rule::narrow(const std::optional<Bound>& within) {
 }
 
 bool Rule::may_match(const Situation& s) const {
-  return s.bytes >= min_bytes && s.bytes <= max_bytes && s.ranks >= min_ranks && s.ranks <= max_ranks &&
+  return s.bytes >= min_bytes.value_or(0) && s.bytes <= max_bytes && s.ranks >= min_ranks && s.ranks <= max_ranks &&
          contains_or_any(collectives, s.collective) && contains_or_any(dtypes, s.dtype) && contains_or_any(ops, s.op) &&
          (communicator.empty() || matches_pattern(communicator, s.communicator));
 }
@@ -94,7 +94,8 @@ bool Rule::matches(const Situation& s) const {
 
 std::uint64_t Rule::least_bytes() const {
   if (off) return std::numeric_limits<std::uint64_t>::max();
-  return mode == Mode::automatic ? std::max(min_bytes, least_auto_bytes) : min_bytes;
+  const std::uint64_t least = min_bytes.value_or(default_min_bytes);
+  return mode == Mode::automatic ? std::max(least, least_auto_bytes) : least;
 }
 
 const Rule* Policy::match(const Situation& s) const {
@@ -127,8 +128,14 @@ bool Policy::asks_for_labels() const {
 }
 
 bool Policy::depends_on_label(const Situation& s) const {
-  const auto first = std::find_if(rules.begin(), rules.end(), [&](const Rule& r) { return r.may_match(s); });
-  return first != rules.end() && !first->label.empty();
+  bool labelled = false, served = false;
+  for (const Rule& r : rules) {
+    if (!r.may_match(s)) continue;
+    served = served || s.bytes >= r.least_bytes();
+    if (r.label.empty()) break;
+    labelled = true;
+  }
+  return labelled && served;
 }
 
 Policy load_policy(const std::string& path) {

@@ -6,7 +6,8 @@
 //                                          # alltoall, each with its v, block, non-blocking and persistent forms
 //   datatype = "f32"                       # f32, f64, f16, bf16, i32, i64, u32, u64; complex numbers are pairs
 //   op = "sum"                             # sum, min, max; movement has none
-//   min_size = "64KiB"                     # of the largest array of the call; 16 KiB where no rule says otherwise
+//   min_size = "64KiB"                     # of the largest array of the call; without it the rule is for calls of any
+//                                          # size, of which it leaves alone those under 16 KiB
 //   max_size = "1GiB"
 //   communicator = "ocean*"                # its name (MPI_Comm_set_name) when first used; * and ? match anything
 //   min_ranks = 4
@@ -44,7 +45,8 @@ struct Situation {
   std::string_view label{};
 };
 
-/// Calls with smaller arrays are left alone where no rule says otherwise.
+/// Calls with smaller arrays are left alone where their rule has no min_size: they are still that rule's, so that one
+/// which protects some data (off, lossless) protects all of it from the rules that follow.
 constexpr std::uint64_t default_min_bytes = std::uint64_t{16} << 10;
 
 /// Under the mode auto calls with smaller arrays are left alone whatever a rule says: at 1 Gb/s all of such an array is
@@ -56,7 +58,7 @@ struct Rule {
   std::vector<Collective> collectives;  ///< empty: any; so are the next two
   std::vector<DType> dtypes;
   std::vector<Op> ops;
-  std::uint64_t min_bytes = default_min_bytes;
+  std::optional<std::uint64_t> min_bytes;
   std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max();  ///< inclusive
   std::string communicator;                                             ///< pattern; empty: any
   int min_ranks = 2;
@@ -93,7 +95,7 @@ struct Policy {
   /// Whether any rule looks at the communicator's name.
   [[nodiscard]] bool asks_for_names() const;
   [[nodiscard]] bool asks_for_labels() const;
-  /// Whether the rule for such a call depends on its label.
+  /// Whether it depends on its label if such a call is served, or how.
   [[nodiscard]] bool depends_on_label(const Situation& s) const;
 };
 

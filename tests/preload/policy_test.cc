@@ -103,6 +103,25 @@ TEST(Policy, SmallCallsAreLeftAloneUnlessARuleSaysOtherwise) {
   EXPECT_EQ(Policy{}.least_bytes(), std::numeric_limits<std::uint64_t>::max());
 }
 
+TEST(Policy, WhatARuleProtectsIsProtectedWhateverItsSize) {
+  const char* const later = "[[rule]]\nbound = '1e-3'\nmin_size = 0\nmode = 'compressed'\n";
+  const auto small_of = [](const Policy& p, std::string_view communicator, std::string_view label) {
+    return p.match({.bytes = 4000, .communicator = communicator, .ranks = 2, .label = label});
+  };
+  for (const char* const how : {"bound = 'lossless'", "mode = 'off'", "mode = 'plain'", "bound = '1e-6'"}) {
+    const Policy named = parse_policy(std::string("[[rule]]\ncommunicator = 'restart*'\n") + how + "\n" + later, "p.toml");
+    EXPECT_EQ(small_of(named, "restart 1", ""), nullptr) << how;
+    EXPECT_EQ(small_of(named, "ocean", ""), &named.rules[1]) << how;
+    const Policy labelled = parse_policy(std::string("[[rule]]\nlabel = 'evaluate'\n") + how + "\n" + later, "p.toml");
+    EXPECT_EQ(small_of(labelled, "", "evaluate"), nullptr) << how;
+    EXPECT_EQ(small_of(labelled, "", "train"), &labelled.rules[1]) << how;
+    EXPECT_TRUE(labelled.depends_on_label({.bytes = 4000, .ranks = 2})) << how;
+  }
+  const Policy large = parse_policy("[[rule]]\nlabel = 'x'\nbound = '1'\n[[rule]]\nmin_size = '1MiB'\n", "p.toml");
+  EXPECT_FALSE(large.depends_on_label({.bytes = 4000, .ranks = 2}));  // nothing serves it
+  EXPECT_TRUE(large.depends_on_label({.bytes = default_min_bytes, .ranks = 2}));
+}
+
 TEST(Policy, WhatIsOffWhateverElseItIsNeedsNoLook) {
   const auto serves = [](const char* rules, Collective c) { return parse_policy(rules, "p.toml").serves_some(c); };
   EXPECT_FALSE(serves("[[rule]]\nmode = 'off'\n[[rule]]\n", Collective::gather));
@@ -128,6 +147,11 @@ TEST(Policy, MistakesNameTheLine) {
   EXPECT_EQ(complaint("[[rule]]\nmin_size = -1\n"), "p.toml:2:12: min_size is negative");
   EXPECT_EQ(complaint("[[rule]]\nmin_ranks = 0\n"), "p.toml:2:13: min_ranks wants a number of ranks, 1 or more");
   EXPECT_EQ(complaint("[[rule]]\nmin_size = 10\nmax_size = 9\n"), "p.toml:3:12: no size is both min_size and max_size");
+  EXPECT_EQ(complaint("[[rule]]\nbound = '1e-3'\nmax_size = \"8KiB\"\n").substr(0, 44),
+            "p.toml:3:12: calls of less than 16 KiB are l");
+  EXPECT_EQ(complaint("[[rule]]\nmode = 'off'\nmax_size = \"8KiB\"\n"), "accepted");
+  EXPECT_EQ(complaint("[[rule]]\nmin_size = 0\nmax_size = \"8KiB\"\n"), "accepted");
+  EXPECT_EQ(complaint("[[rule]]\nmax_ranks = 1\n"), "p.toml:2:13: calls over one rank are never served");
   EXPECT_EQ(complaint("[[rule]]\ncollective = [\"bcast\", \"alltoall\"]\nop = \"sum\"\n"),
             "p.toml:3:6: op: none of these collectives has one");
   EXPECT_EQ(complaint("[[rule]]\ncollective = [\"bcast\", \"reduce\"]\nop = \"sum\"\n"), "accepted");
