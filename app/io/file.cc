@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "core/written_file.h"
 #include "exit_code.h"
 #include "report/streams.h"
 
@@ -72,20 +73,6 @@ bool is_stdout(const struct stat& s) {
 /// Whether a name stands for what the shell has opened already: that is no file that --force would have to permit.
 bool names_stdout(const std::string& path) {
   return path == "/dev/stdout" || path == "/dev/fd/1" || path == "/proc/self/fd/1";
-}
-
-/// Where a file that is not there yet will be: links that lead to nothing are followed.
-std::filesystem::path through_links(std::filesystem::path path) {
-  std::error_code ignored;
-  while (std::filesystem::is_symlink(std::filesystem::symlink_status(path, ignored)))
-    path = path.parent_path() / std::filesystem::read_symlink(path);
-  return path;
-}
-
-/// What the names of its temporaries begin with: a name as long as may be has no room for more.
-std::string shortened(const std::filesystem::path& target) {
-  constexpr std::size_t most = NAME_MAX - 32;
-  return (target.parent_path() / target.filename().string().substr(0, most)).string();
 }
 
 std::string describe(int error) { return std::system_category().message(error); }
@@ -162,7 +149,7 @@ void OutputFile::open_temporary() {
   const SignalsHeld held;
   // A few names, in case an earlier run of the same process id was killed and left one behind.
   for (int attempt = 0; attempt < 16 && fd_ < 0; ++attempt) {
-    temporary_ = fmt::format("{}.{}-{}.part", shortened(target_), ::getpid(), attempt);
+    temporary_ = fmt::format("{}.{}-{}.part", beginning_beside(target_), ::getpid(), attempt);
     fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replaced_ ? 0600 : 0666);
     if (fd_ < 0 && errno != EEXIST) {
       temporary_.clear();

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "core/written_file.h"
+
 namespace laconic::preload {
 namespace {
 
@@ -38,8 +40,9 @@ bool write_whole(const std::string& file, std::string_view text) {
     if (fd >= 0) ::fcntl(fd, F_SETFL, 0);
     return write_and_close(fd, text);
   }
-  const std::string target = exists ? std::filesystem::canonical(file, ignored).string() : file;
-  const std::string part = target + "." + std::to_string(::getpid()) + ".part";
+  if (!exists && (errno == ELOOP || errno == ENAMETOOLONG)) return false;
+  const std::string target = (exists ? std::filesystem::canonical(file, ignored) : through_links(file)).string();
+  const std::string part = beginning_beside(target) + "." + std::to_string(::getpid()) + ".part";
   const int fd = ::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, exists ? there.st_mode & 0777 : 0666);
   if (fd < 0 && exists) return write_and_close(::open(target.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC), text);
   if (write_and_close(fd, text) && ::rename(part.c_str(), target.c_str()) == 0) return true;

@@ -163,6 +163,20 @@ TEST_F(ReportFile, IsWholeAndReplacesWhatIsThere) {
   EXPECT_EQ(files(), 2);
 }
 
+TEST_F(ReportFile, MayHaveTheLongestNameAndBeWhereALinkLeads) {
+  const auto longest = folder / std::string(255, 'n'), link = folder / "link.json", file = folder / "report.json";
+  EXPECT_EQ(written_to(longest), "");
+  EXPECT_EQ(nlohmann::json::parse(content_of(longest))["ranks"], 2);
+  std::filesystem::create_symlink("report.json", link);
+  EXPECT_EQ(written_to(link), "");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(nlohmann::json::parse(content_of(file))["ranks"], 2);
+  EXPECT_EQ(files(), 3);
+  const auto circle = folder / "circle";
+  std::filesystem::create_symlink("circle", circle);
+  EXPECT_NE(written_to(circle).find("the report cannot be written to"), std::string::npos);
+}
+
 TEST_F(ReportFile, OnAFullDiskLeavesTheOneBefore) {
   const auto file = folder / "report.json";
   std::ofstream(file) << "precious";

@@ -71,7 +71,8 @@ __attribute__((destructor)) void say_why_no_report() {
   PMPI_Initialized(&initialized);
   if (initialized != 0 && is_rank_0())
     warn(
-        "this program's MPI_Init did not come here (a tool that is in front, or linked into it, calls PMPI_Init); "
+        "this program's MPI_Init did not come here (a tool that is in front, or linked into it, calls PMPI_Init; or its "
+        "Fortran compiler was told to write names otherwise than with one underscore behind them); "
         "everything was left to MPI, and there is no report");
 }
 
