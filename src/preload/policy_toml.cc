@@ -180,8 +180,9 @@ Rule read_rule(const toml::table& table, const std::string& file) {
     refuse(file, place_of("op"), "op: none of these collectives has one");
   if (rule.min_bytes > rule.max_bytes) refuse(file, place_of("max_size"), "no size is both min_size and max_size");
   if (!rule.off && !rule.min_bytes && rule.max_bytes < default_min_bytes)
-    refuse(file, place_of("max_size"),
-           "calls of less than 16 KiB are left alone where the rule has no min_size: add min_size = 0, or mode = \"off\"");
+    refuse(
+        file, place_of("max_size"),
+        "calls of less than 16 KiB are left alone where the rule has no min_size: add min_size = 0, or mode = \"off\"");
   if (rule.max_ranks < 2) refuse(file, place_of("max_ranks"), "calls over one rank are never served");
   if (rule.min_ranks > rule.max_ranks)
     refuse(file, place_of("max_ranks"), "no communicator has min_ranks and max_ranks");

@@ -109,7 +109,8 @@ TEST(Policy, WhatARuleProtectsIsProtectedWhateverItsSize) {
     return p.match({.bytes = 4000, .communicator = communicator, .ranks = 2, .label = label});
   };
   for (const char* const how : {"bound = 'lossless'", "mode = 'off'", "mode = 'plain'", "bound = '1e-6'"}) {
-    const Policy named = parse_policy(std::string("[[rule]]\ncommunicator = 'restart*'\n") + how + "\n" + later, "p.toml");
+    const Policy named =
+        parse_policy(std::string("[[rule]]\ncommunicator = 'restart*'\n") + how + "\n" + later, "p.toml");
     EXPECT_EQ(small_of(named, "restart 1", ""), nullptr) << how;
     EXPECT_EQ(small_of(named, "ocean", ""), &named.rules[1]) << how;
     const Policy labelled = parse_policy(std::string("[[rule]]\nlabel = 'evaluate'\n") + how + "\n" + later, "p.toml");

@@ -16,10 +16,10 @@ using laconic::preload::Runtime;
 
 namespace {
 
-/// Calls mpi(&comm), which makes one for the program. MPI_COMM_WORLD, which nothing makes, stays there if MPI refuses:
-/// after an error handler of the program's MPICH 5 says MPI_SUCCESS.
+/// Calls mpi(&comm), which makes one for the program, from `parent` or, null, from a group. MPI_COMM_WORLD, which
+/// nothing makes, stays there if MPI refuses: after an error handler of the program's MPICH 5 says MPI_SUCCESS.
 template <typename Mpi>
-int make_accompanied(MPI_Comm* made, Mpi&& mpi) {
+int make_accompanied(MPI_Comm parent, MPI_Comm* made, Mpi&& mpi) {
   if (Runtime::get() == nullptr || made == nullptr) return mpi(made);
   MPI_Comm comm = MPI_COMM_WORLD;
   const int code = [&] {
@@ -27,7 +27,7 @@ int make_accompanied(MPI_Comm* made, Mpi&& mpi) {
     return mpi(&comm);
   }();
   if (comm != MPI_COMM_WORLD) *made = comm;
-  if (code == MPI_SUCCESS && comm != MPI_COMM_WORLD) Runtime::get()->accompany(comm);
+  if (code == MPI_SUCCESS && comm != MPI_COMM_WORLD) Runtime::get()->accompany(comm, parent);
   return code;
 }
 
@@ -35,10 +35,10 @@ int make_accompanied(MPI_Comm* made, Mpi&& mpi) {
 
 // NOLINTBEGIN(bugprone-macro-parentheses): parameter lists have none
 #define LACONIC_LIST(...) __VA_ARGS__
-#define LACONIC_CREATES(name, parameters, arguments)                                               \
-  extern "C" int name(parameters, MPI_Comm* made) {                                                \
-    static const auto mpi = laconic::preload::next<decltype(&P##name)>(#name);                     \
-    return make_accompanied(made, [&](MPI_Comm* comm_made) { return mpi(arguments, comm_made); }); \
+#define LACONIC_CREATES(name, parameters, arguments)                                                     \
+  extern "C" int name(parameters, MPI_Comm* made) {                                                      \
+    static const auto mpi = laconic::preload::next<decltype(&P##name)>(#name);                           \
+    return make_accompanied(comm, made, [&](MPI_Comm* comm_made) { return mpi(arguments, comm_made); }); \
   }
 // NOLINTEND(bugprone-macro-parentheses)
 
@@ -71,9 +71,12 @@ extern "C" int MPI_Comm_create_from_group(MPI_Group, const char*, MPI_Info, MPI_
 extern "C" int PMPI_Comm_create_from_group(MPI_Group, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*);
 #endif
 #if MPI_VERSION >= 4 || defined(OPEN_MPI)
-LACONIC_CREATES(MPI_Comm_create_from_group,
-                LACONIC_LIST(MPI_Group group, const char* tag, MPI_Info info, MPI_Errhandler errors),
-                LACONIC_LIST(group, tag, info, errors))
+extern "C" int MPI_Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info, MPI_Errhandler errors,
+                                          MPI_Comm* made) {
+  static const auto mpi = laconic::preload::next<decltype(&PMPI_Comm_create_from_group)>("MPI_Comm_create_from_group");
+  return make_accompanied(MPI_COMM_NULL, made,
+                          [&](MPI_Comm* comm_made) { return mpi(group, tag, info, errors, comm_made); });
+}
 #endif
 
 #ifdef OPEN_MPI  // see Duplication

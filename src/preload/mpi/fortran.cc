@@ -201,16 +201,17 @@ LACONIC_FORTRAN(Alltoallv, alltoallv, 9)
 #else
 /// MPI's own makes it: only that knows what its Fortran has in place of weights. MPI_COMM_WORLD, which nothing makes,
 /// stays there if it is refused.
-#define LACONIC_FORTRAN_CREATES(Name, name, n, ...)                                                      \
-  void mpi_##name##_f08_(LACONIC_GIVEN_##n, MPI_Fint* made, MPI_Fint* code) {                            \
-    using Create = void (*)(LACONIC_GIVEN_##n, MPI_Fint*, MPI_Fint*);                                    \
-    static const auto mpi = laconic::preload::next<Create>("mpi_" #name "_f08_");                        \
-    MPI_Fint comm = MPI_COMM_WORLD, result = MPI_SUCCESS;                                                \
-    mpi(LACONIC_ALL_##n, &comm, &result);                                                                \
-    if (comm != MPI_COMM_WORLD) *made = comm;                                                            \
-    auto* const runtime = laconic::preload::Runtime::get();                                              \
-    if (runtime != nullptr && result == MPI_SUCCESS && comm != MPI_COMM_WORLD) runtime->accompany(comm); \
-    set(code, result);                                                                                   \
+#define LACONIC_FORTRAN_CREATES(Name, name, n, ...)                               \
+  void mpi_##name##_f08_(LACONIC_GIVEN_##n, MPI_Fint* made, MPI_Fint* code) {     \
+    using Create = void (*)(LACONIC_GIVEN_##n, MPI_Fint*, MPI_Fint*);             \
+    static const auto mpi = laconic::preload::next<Create>("mpi_" #name "_f08_"); \
+    MPI_Fint comm = MPI_COMM_WORLD, result = MPI_SUCCESS;                         \
+    mpi(LACONIC_ALL_##n, &comm, &result);                                         \
+    if (comm != MPI_COMM_WORLD) *made = comm;                                     \
+    auto* const runtime = laconic::preload::Runtime::get();                       \
+    if (runtime != nullptr && result == MPI_SUCCESS && comm != MPI_COMM_WORLD)    \
+      runtime->accompany(comm, *static_cast<const MPI_Fint*>(a1));                \
+    set(code, result);                                                            \
   }
 #define LACONIC_FORTRAN_ALL(name, parameters, ...) \
   void mpi_##name##_f08_ parameters { __VA_ARGS__ }

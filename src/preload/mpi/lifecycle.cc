@@ -40,12 +40,14 @@ int initialize(int* argc, char*** argv, int required, int* provided, Begin&& beg
   return code;
 }
 
-/// The program's communicator ends.
-void let_go(const MPI_Comm* comm) {
-  if (Runtime::get() == nullptr || comm == nullptr || *comm == MPI_COMM_NULL) return;
+/// The program's communicator ends, by a function of MPI's.
+int let_go(MPI_Comm* comm, int (*mpi)(MPI_Comm*)) {
+  if (Runtime::get() == nullptr || comm == nullptr || *comm == MPI_COMM_NULL) return mpi(comm);
   laconic::preload::Duplication::is_over(*comm);
   Runtime::get()->take_group(*comm);
   laconic::preload::outlive_communicator(*comm);
+  const laconic::preload::Freeing freeing(*comm);
+  return mpi(comm);
 }
 
 /// By a function of MPI's that does so: requests of Laconic's follow.
@@ -90,14 +92,12 @@ int MPI_Finalize(void) {
 
 int MPI_Comm_free(MPI_Comm* comm) {
   static const auto mpi = next<decltype(&PMPI_Comm_free)>("MPI_Comm_free");
-  let_go(comm);
-  return mpi(comm);
+  return let_go(comm, mpi);
 }
 
 int MPI_Comm_disconnect(MPI_Comm* comm) {
   static const auto mpi = next<decltype(&PMPI_Comm_disconnect)>("MPI_Comm_disconnect");
-  let_go(comm);
-  return mpi(comm);
+  return let_go(comm, mpi);
 }
 
 int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {

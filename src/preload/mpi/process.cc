@@ -71,7 +71,8 @@ __attribute__((destructor)) void say_why_no_report() {
   PMPI_Initialized(&initialized);
   if (initialized != 0 && is_rank_0())
     warn(
-        "this program's MPI_Init did not come here (a tool that is in front, or linked into it, calls PMPI_Init; or its "
+        "this program's MPI_Init did not come here (a tool that is in front, or linked into it, calls PMPI_Init; or "
+        "its "
         "Fortran compiler was told to write names otherwise than with one underscore behind them); "
         "everything was left to MPI, and there is no report");
 }
@@ -134,6 +135,26 @@ bool launcher_has_me() {
 }
 #endif
 
+#ifdef OPEN_MPI
+bool is_open_mpi_4() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  PMPI_Get_library_version(text, &length);
+  return std::string_view(text).starts_with("Open MPI v4.");
+}
+
+/// In C or Fortran. Not those whose memory one host shares.
+bool makes_window(std::string_view function) {
+  for (const std::string_view one : {"MPI_Win_create", "MPI_Win_create_dynamic", "MPI_Win_allocate", "mpi_win_create",
+                                     "mpi_win_create_dynamic", "mpi_win_allocate", "mpi_win_allocate_cptr"}) {
+    if (!function.starts_with(one)) continue;
+    const std::string_view rest = function.substr(one.size());
+    if (rest.empty() || rest == "_" || rest == "_f08_") return true;
+  }
+  return false;
+}
+#endif
+
 }  // namespace
 
 std::string foreign_mpi() {
@@ -149,6 +170,18 @@ bool is_foreign_mpi() {
   return true;
 }
 
+bool sends_in_parts() {
+#ifdef OPEN_MPI
+  const auto is_such = [](std::string_view function) {
+    return function.starts_with("MPI_Psend_init") || function.starts_with("MPI_Precv_init") ||
+           function.starts_with("mpi_psend_init_") || function.starts_with("mpi_precv_init_");
+  };
+  return !is_open_mpi_4() && imports(is_such, "/mpi4py/");
+#else
+  return false;
+#endif
+}
+
 void note_begin() { begun = true; }
 
 bool may_raise_thread_level() {
@@ -160,7 +193,8 @@ bool may_raise_thread_level() {
   }
   if (wish != Switch::automatic) return wish == Switch::on;
 #ifdef OPEN_MPI
-  return imports_background_collectives();
+  // Between hosts without RDMA Open MPI 4 makes windows by osc/pt2pt, and not where several threads are let in.
+  return imports(is_background_collective) && !(is_open_mpi_4() && imports(makes_window));
 #else
   return launcher_has_me();
 #endif

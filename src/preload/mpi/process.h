@@ -23,4 +23,9 @@ void note_begin();
 /// decides otherwise.
 bool may_raise_thread_level();
 
+/// Whether the program sends in parts (MPI_Psend_init) by Open MPI 5, which duplicates MPI_COMM_WORLD for that without
+/// blocking, when it gets round to it, unseen, and then takes others' calls for its own. Not Python's mpi4py, which has
+/// every function whether its program uses it or not.
+bool sends_in_parts();
+
 }  // namespace laconic::preload

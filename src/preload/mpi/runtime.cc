@@ -14,6 +14,7 @@
 #include "preload/mpi/datatypes.h"
 #include "preload/mpi/next.h"
 #include "preload/mpi/presence.h"
+#include "preload/mpi/process.h"
 #include "preload/mpi/requests.h"
 #include "preload/mpi/self_attributes.h"
 #include "preload/mpi/ulfm.h"
@@ -24,6 +25,10 @@ namespace laconic::preload {
 namespace {
 
 constexpr double longest_presence_wait = 10;
+
+// What is kept for communicators that are not served.
+Group not_served(MPI_COMM_NULL, 0, 1);
+Group of_session(MPI_COMM_NULL, 0, 1);  ///< also for what is made from them
 
 /// Eight digits that are different where texts are.
 std::string fingerprint(const std::string& text) {
@@ -128,6 +133,9 @@ void Runtime::start() noexcept {
       const Config config = Config::from_environment();
       config.apply_log();
       set_log_name("rank " + std::to_string(world_rank()));
+      if (sends_in_parts())
+        throw Error(Code::unsupported,
+                    "a program that sends in parts (MPI_Psend_init) cannot be served beside Open MPI 5");
       made.reset(new Runtime(config));
       wishes = made->wishes();
     } catch (const Error& e) {
@@ -150,7 +158,7 @@ void Runtime::start() noexcept {
     int starts = hears_of_requests() ? 1 : 0;
     uncounted_allreduce(starts, MPI_MIN, MPI_COMM_WORLD);
     made->has_starts_ = starts != 0;
-    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, has_been_freed, &made->keyval_, nullptr);
+    PMPI_Comm_create_keyval(is_duplicated, has_been_freed, &made->keyval_, nullptr);
     int last = MPI_KEYVAL_INVALID;
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, is_over, &last, nullptr);
     made->stops_by_itself_ = PMPI_Comm_set_attr(MPI_COMM_SELF, last, nullptr) == MPI_SUCCESS;
@@ -164,7 +172,7 @@ void Runtime::start() noexcept {
         if (active_ != nullptr) active_->come_to_one_thread();
       });
     active_ = made.release();
-    active_->accompany(MPI_COMM_WORLD);
+    active_->accompany(MPI_COMM_WORLD, MPI_COMM_WORLD);
   } catch (const std::exception& e) {
     warn(e.what());
   }
@@ -260,7 +268,6 @@ bool Runtime::is_served(MPI_Comm comm) const {
 
 Group* Runtime::group_of(MPI_Comm comm, std::optional<int>* refused) {
   if (comm == MPI_COMM_NULL) return nullptr;
-  static Group not_served(MPI_COMM_NULL, 0, 1);
   void* kept = nullptr;
   int found = -1;
   const int code = PMPI_Comm_get_attr(comm, keyval_, static_cast<void*>(&kept), &found);
@@ -268,7 +275,8 @@ Group* Runtime::group_of(MPI_Comm comm, std::optional<int>* refused) {
     if (refused != nullptr) *refused = code;
     return nullptr;
   }
-  if (found != 0) return kept == &not_served ? nullptr : static_cast<Group*>(kept);
+  if (found != 0) return kept == &not_served || kept == &of_session ? nullptr : static_cast<Group*>(kept);
+  if (Freeing::is_under_way(comm)) return nullptr;
   if (is_of_threads(comm)) return nullptr;  // and nothing is kept there, by several at once
   Duplication::is_over(comm);
   if (!is_served(comm)) {
@@ -287,8 +295,15 @@ Group* Runtime::group_of(MPI_Comm comm, std::optional<int>* refused) {
   return group;
 }
 
-void Runtime::accompany(MPI_Comm comm) {
+void Runtime::accompany(MPI_Comm comm, MPI_Comm parent) {
   if (!has_threads_) return;
+  const void* kept = &of_session;
+  int found = 1;
+  if (parent != MPI_COMM_NULL) PMPI_Comm_get_attr(parent, keyval_, static_cast<void*>(&kept), &found);
+  if (found != 0 && kept == &of_session) {
+    PMPI_Comm_set_attr(comm, keyval_, &of_session);
+    return;
+  }
   try {
     if (Group* const group = group_of(comm)) group->accompany();
   } catch (const std::exception& e) {
@@ -315,6 +330,12 @@ std::unique_ptr<Group> Runtime::take_group(MPI_Comm comm) {
   std::unique_ptr<Group> group = take(known());
   if (group != nullptr) PMPI_Comm_delete_attr(comm, keyval_);
   return group;
+}
+
+int Runtime::is_duplicated(MPI_Comm, int, void*, void* group, void* copy, int* is_copied) {
+  *is_copied = group == &of_session ? 1 : 0;
+  if (*is_copied != 0) *static_cast<void**>(copy) = group;
+  return MPI_SUCCESS;
 }
 
 // MPI may be in the middle of anything, on any thread, a group's own too: so nothing ends here.
@@ -409,6 +430,17 @@ int Runtime::raise(MPI_Comm comm, const std::string& what) {
 int Runtime::raise(MPI_Comm comm, int error_class) {
   PMPI_Comm_call_errhandler(comm, error_class);
   return error_class;
+}
+
+const Freeing*& Freeing::innermost() {
+  thread_local const Freeing* freeing = nullptr;
+  return freeing;
+}
+
+bool Freeing::is_under_way(MPI_Comm comm) {
+  const Freeing* at = innermost();
+  while (at != nullptr && at->comm_ != comm) at = at->around_;
+  return at != nullptr;
 }
 
 Tally& tally_of_process() {

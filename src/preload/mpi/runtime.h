@@ -47,10 +47,13 @@ class Runtime {
   [[nodiscard]] bool serves_some(Collective c) const { return serves_some_[static_cast<std::size_t>(c)]; }
 
   /// What Laconic keeps for a communicator. Local. Null for those that are not served: between two groups, of one rank,
-  /// with ranks of another program. `refused` becomes what MPI says of what is no communicator.
+  /// with ranks of another program, of a session, or being freed. `refused` becomes what MPI says of what is no
+  /// communicator.
   Group* group_of(MPI_Comm comm, std::optional<int>* refused = nullptr);
-  /// When the program has made it, on all its ranks: non-blocking calls over it can be served.
-  void accompany(MPI_Comm comm);
+  /// When the program has made it from `parent`, on all its ranks: non-blocking calls over it can be served. Not over
+  /// those of sessions (parent MPI_COMM_NULL, and what is made from them), where other threads can be let in: sessions
+  /// go on when MPI_Finalize has ended this, and what one rank begins before that another may begin after it.
+  void accompany(MPI_Comm comm, MPI_Comm parent);
   /// When the program frees it (collective): what there was.
   std::unique_ptr<Group> take_group(MPI_Comm comm);
   /// When the program has set its error handler.
@@ -94,6 +97,7 @@ class Runtime {
   std::unique_ptr<Group> take(const void* group);
   void release_idle();
   static int is_over(MPI_Comm self, int keyval, void* none, void* extra);
+  static int is_duplicated(MPI_Comm comm, int keyval, void* extra, void* group, void* copy, int* is_copied);
   static int has_been_freed(MPI_Comm comm, int keyval, void* group, void* extra);
 
   static Runtime* active_;
@@ -112,6 +116,23 @@ class Runtime {
   std::vector<std::pair<MPI_Comm, std::unique_ptr<Group>>> groups_;  ///< in the order in which they were made
   /// Of communicators that were freed past this library: by a tool in front of it, say.
   std::vector<std::unique_ptr<Group>> deserted_;
+};
+
+/// While there is one, the program frees a communicator: what its functions that delete attributes call over it is
+/// MPI's own.
+class Freeing {
+ public:
+  explicit Freeing(MPI_Comm comm) : comm_(comm), around_(innermost()) { innermost() = this; }
+  ~Freeing() { innermost() = around_; }
+  Freeing(const Freeing&) = delete;
+  Freeing& operator=(const Freeing&) = delete;
+  /// On this thread.
+  static bool is_under_way(MPI_Comm comm);
+
+ private:
+  static const Freeing*& innermost();
+  MPI_Comm comm_;
+  const Freeing* around_;
 };
 
 /// What laconic_label() said last on this thread.

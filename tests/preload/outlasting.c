@@ -1,0 +1,62 @@
+/* A program with a session that lasts longer than what MPI_Init began: calls over the session's communicators, and those
+ * made from them, are begun on one rank before MPI_Finalize and on another after it, and persistent ones go on.
+ *
+ *   outlasting TOLERANCE
+ *
+ * Prints "calls, all as they should be" on rank 0, or what was wrong, with exit status 1. */
+#include <mpi.h>
+#include <stdio.h>
+
+enum { COUNT = 5000, COMMS = 3 };
+
+static int rank, size, wrong, calls;
+static int x[COUNT], y[COUNT];
+
+static void check(const char* what) {
+  ++calls;
+  for (int i = 0; i < COUNT; ++i) {
+    if (y[i] != size * i + size * (size - 1) / 2 && wrong++ == 0) fprintf(stderr, "rank %d: %s\n", rank, what);
+    y[i] = -1;
+  }
+}
+
+int main(int argc, char** argv) {
+  int provided;
+  MPI_Session session;
+  MPI_Group group;
+  MPI_Comm comms[COMMS];
+  MPI_Request kept[COMMS], late;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+  MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
+  MPI_Comm_create_from_group(group, "tests.preload.outlasting", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comms[0]);
+  MPI_Group_free(&group);
+  MPI_Comm_dup(comms[0], &comms[1]);
+  MPI_Comm_split(comms[1], 0, 0, &comms[2]);
+  MPI_Comm_rank(comms[0], &rank);
+  MPI_Comm_size(comms[0], &size);
+  for (int i = 0; i < COUNT; ++i) x[i] = rank + i;
+  for (int c = 0; c < COMMS; ++c) {
+    MPI_Allreduce_init(x, y, COUNT, MPI_INT, MPI_SUM, comms[c], MPI_INFO_NULL, &kept[c]);
+    MPI_Start(&kept[c]);
+    MPI_Wait(&kept[c], MPI_STATUS_IGNORE);
+    check("a persistent call");
+  }
+  if (rank != 0) MPI_Finalize();
+  MPI_Iallreduce(x, y, COUNT, MPI_INT, MPI_SUM, comms[2], &late);
+  if (rank == 0) MPI_Finalize();
+  MPI_Wait(&late, MPI_STATUS_IGNORE);
+  check("a call on both sides of the end");
+  for (int c = 0; c < COMMS; ++c) {
+    MPI_Start(&kept[c]);
+    MPI_Wait(&kept[c], MPI_STATUS_IGNORE);
+    check("a persistent call after the end");
+    MPI_Request_free(&kept[c]);
+  }
+  int all = 0;
+  MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, comms[0]);
+  for (int c = 0; c < COMMS; ++c) MPI_Comm_free(&comms[c]);
+  MPI_Session_finalize(&session);
+  if (rank == 0 && all == 0) printf("%d calls, all as they should be\n", calls);
+  return wrong != 0;
+}
