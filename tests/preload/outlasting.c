@@ -1,5 +1,5 @@
-/* A program with a session that lasts longer than what MPI_Init began: calls over the session's communicators, and those
- * made from them, are begun on one rank before MPI_Finalize and on another after it, and persistent ones go on.
+/* A program with a session that lasts longer than what MPI_Init began: calls over the session's communicators, and
+ * those made from them, are begun on one rank before MPI_Finalize and on another after it, and persistent ones go on.
  *
  *   outlasting TOLERANCE
  *

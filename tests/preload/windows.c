@@ -1,5 +1,5 @@
-/* A program that asks for one thread, and has windows and calls that do not block. Open MPI 4 refuses to make windows by
- * osc/pt2pt (its one way between hosts without RDMA) where several threads are let in: so none are.
+/* A program that asks for one thread, and has windows and calls that do not block. Open MPI 4 refuses to make windows
+ * by osc/pt2pt (its one way between hosts without RDMA) where several threads are let in: so none are.
  *
  *   windows
  *
