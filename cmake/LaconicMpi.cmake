@@ -61,8 +61,9 @@ if(LACONIC_MPI)
   find_program(LACONIC_MPIEXEC_openmpi NAMES mpiexec.openmpi DOC "Open MPI's launcher")
   find_program(LACONIC_MPIF_openmpi NAMES mpif90.openmpi DOC "Open MPI's Fortran compiler wrapper; optional")
   set(LACONIC_MPIEXEC_FLAGS_openmpi --oversubscribe --bind-to none)
+  # Ranks of one machine need no network, and to look for one took half of a short program's time.
   set(LACONIC_MPI_ENV_openmpi LACONIC_CACHE=off OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
-      OMPI_MCA_btl_vader_single_copy_mechanism=none)
+      OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_pml=^ucx,cm)
 
   # PyPI's MPICH 5 in the venv first, Debian's otherwise.
   find_program(LACONIC_MPICC_mpich NAMES mpicc PATHS "${LACONIC_VENV}/bin" NO_DEFAULT_PATH DOC "MPICH's compiler wrapper")
@@ -79,8 +80,7 @@ if(LACONIC_MPI)
   find_program(LACONIC_MPICC_openmpi5 NAMES mpicc PATHS "${LACONIC_VENV}/openmpi5/bin" NO_DEFAULT_PATH DOC "Open MPI 5's compiler wrapper")
   find_program(LACONIC_MPIEXEC_openmpi5 NAMES mpiexec PATHS "${LACONIC_VENV}/openmpi5/bin" NO_DEFAULT_PATH DOC "Open MPI 5's launcher")
   set(LACONIC_MPIEXEC_FLAGS_openmpi5 ${LACONIC_MPIEXEC_FLAGS_openmpi})
-  # Ranks of one machine need no network, and to look for one took two thirds of a short program's time.
-  set(LACONIC_MPI_ENV_openmpi5 ${LACONIC_MPI_ENV_openmpi} OMPI_MCA_pml=^ucx,cm OMPI_MCA_btl=^uct,ofi OMPI_MCA_osc=^ucx)
+  set(LACONIC_MPI_ENV_openmpi5 ${LACONIC_MPI_ENV_openmpi} OMPI_MCA_btl=^uct,ofi OMPI_MCA_osc=^ucx)
 
   set(wanted openmpi mpich)
   if(LACONIC_MPI IN_LIST wanted)
