@@ -114,7 +114,7 @@ bool Policy::serves_some(Collective collective) const {
     if (!r.is_about(collective)) continue;
     if (!r.off) return true;
     r.collectives.clear();
-    if (r.takes_all()) return false;
+    if (r.takes_all() && r.min_bytes.value_or(0) == 0) return false;
   }
   return false;
 }

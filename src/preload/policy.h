@@ -73,7 +73,7 @@ struct Rule {
   /// The same for some label.
   [[nodiscard]] bool may_match(const Situation& s) const;
   [[nodiscard]] bool is_about(Collective collective) const;
-  /// Whether no call that the default rule would match gets past this one.
+  /// Whether no call that the default rule would serve gets past this one.
   [[nodiscard]] bool takes_all() const;
   /// Leaves those types that the codec takes, and within this bound. Throws Error(unsupported, invalid_argument) that
   /// says why not where the rule names one that it does not take, or where none is left.
@@ -88,7 +88,7 @@ struct Policy {
 
   /// Null: the call is left alone.
   [[nodiscard]] const Rule* match(const Situation& s) const;
-  /// Smaller arrays match nothing, whatever else they are; the maximum where there are no rules.
+  /// Smaller arrays are served under no rule, whatever else they are; the maximum where there are no rules.
   [[nodiscard]] std::uint64_t least_bytes() const;
   /// Whether some calls of a kind may be served, of whatever size: not all are off.
   [[nodiscard]] bool serves_some(Collective collective) const;

@@ -12,10 +12,19 @@
 #pragma weak MPI_Comm_idup_with_info
 int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made, MPI_Request* request);
 
-static const char* const names[] = {"MPI_Allreduce",          "MPI_Allreduce_c",    "MPI_Iallreduce",
-                                    "MPI_Iallreduce_c",       "MPI_Allreduce_init", "MPI_Allreduce_init_c",
-                                    "MPIX_Allreduce_init",    "MPI_Comm_idup",      "MPI_Gatherv_init",
-                                    "MPIX_Gatherv_init",      "MPI_Session_init",   "MPI_Comm_create_from_group",
+static const char* const names[] = {"MPI_Allreduce",
+                                    "MPI_Allreduce_c",
+                                    "MPI_Iallreduce",
+                                    "MPI_Iallreduce_c",
+                                    "MPI_Allreduce_init",
+                                    "MPI_Allreduce_init_c",
+                                    "MPIX_Allreduce_init",
+                                    "MPI_Comm_idup",
+                                    "MPI_Gatherv_init",
+                                    "MPIX_Gatherv_init",
+                                    "MPI_Session_init",
+                                    "MPI_Comm_create_from_group",
+                                    "MPI_Intercomm_create_from_groups",
                                     "MPI_Comm_idup_with_info"};
 
 /* Persistent collectives of Open MPI 4, which has them by other names, are there by both. */

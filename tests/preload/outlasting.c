@@ -7,7 +7,7 @@
 #include <mpi.h>
 #include <stdio.h>
 
-enum { COUNT = 5000, COMMS = 3 };
+enum { COUNT = 5000, COMMS = 4 };
 
 static int rank, size, wrong, calls;
 static int x[COUNT], y[COUNT];
@@ -20,22 +20,52 @@ static void check(const char* what) {
   }
 }
 
-int main(int argc, char** argv) {
-  int provided;
-  MPI_Session session;
+static MPI_Session session;
+static MPI_Comm comms[COMMS];
+
+static void begin_session(void) {
   MPI_Group group;
-  MPI_Comm comms[COMMS];
-  MPI_Request kept[COMMS], late;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
   MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
   MPI_Comm_create_from_group(group, "tests.preload.outlasting", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comms[0]);
   MPI_Group_free(&group);
   MPI_Comm_dup(comms[0], &comms[1]);
-  MPI_Comm_split(comms[1], 0, 0, &comms[2]);
+}
+
+/* Of one group of rank 0 and one of all others, which makes a communicator of all. */
+static void join_groups(void) {
+  MPI_Group all, mine, others;
+  MPI_Comm between;
+  MPI_Group_from_session_pset(session, "mpi://WORLD", &all);
+  const int first[1] = {0};
+  MPI_Group_incl(all, 1, first, rank == 0 ? &mine : &others);
+  MPI_Group_excl(all, 1, first, rank == 0 ? &others : &mine);
+  MPI_Intercomm_create_from_groups(mine, 0, others, 0, "tests.preload.outlasting.between", MPI_INFO_NULL,
+                                   MPI_ERRORS_ARE_FATAL, &between);
+  MPI_Intercomm_merge(between, rank != 0, &comms[3]);
+  MPI_Comm_free(&between);
+  MPI_Group_free(&all);
+  MPI_Group_free(&mine);
+  MPI_Group_free(&others);
+}
+
+int main(int argc, char** argv) {
+  int provided;
+  const int early = argc > 2;
+  MPI_Comm none;
+  MPI_Request kept[COMMS], late;
+  if (early) begin_session();
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  if (!early) begin_session();
   MPI_Comm_rank(comms[0], &rank);
   MPI_Comm_size(comms[0], &size);
+  MPI_Comm_split(comms[1], 0, 0, &comms[2]);
+  MPI_Comm_split(comms[1], rank == 0 ? 0 : MPI_UNDEFINED, 0, &none);
+  if (none != MPI_COMM_NULL) MPI_Comm_free(&none);
+  join_groups();
   for (int i = 0; i < COUNT; ++i) x[i] = rank + i;
+  MPI_Allreduce(x, y, COUNT, MPI_INT, MPI_SUM, comms[0]);
+  check("a call that blocks");
   for (int c = 0; c < COMMS; ++c) {
     MPI_Allreduce_init(x, y, COUNT, MPI_INT, MPI_SUM, comms[c], MPI_INFO_NULL, &kept[c]);
     MPI_Start(&kept[c]);

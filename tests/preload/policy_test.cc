@@ -129,6 +129,7 @@ TEST(Policy, WhatIsOffWhateverElseItIsNeedsNoLook) {
   EXPECT_TRUE(serves("[[rule]]\nmode = 'off'\ncollective = 'scatter'\n[[rule]]\n", Collective::gather));
   EXPECT_FALSE(serves("[[rule]]\nmode = 'off'\ncollective = 'gather'\n[[rule]]\n", Collective::gather));
   EXPECT_TRUE(serves("[[rule]]\nmode = 'off'\nmax_size = '1MiB'\n[[rule]]\n", Collective::gather));
+  EXPECT_TRUE(serves("[[rule]]\nmode = 'off'\nmin_size = '8KiB'\n[[rule]]\nmin_size = 0\n", Collective::gather));
   EXPECT_TRUE(serves("[[rule]]\ndatatype = 'f32'\n[[rule]]\nmode = 'off'\n", Collective::gather));
   EXPECT_FALSE(serves("[[rule]]\ncollective = 'bcast'\n[[rule]]\nmode = 'off'\n", Collective::gather));
 }

@@ -5,6 +5,7 @@
 // those wait for nothing but each other.
 #include <mpi.h>
 
+#include <cstddef>
 #include <optional>
 
 #include "preload/mpi/creations.h"
@@ -20,7 +21,12 @@ namespace {
 /// nothing makes, stays there if MPI refuses: after an error handler of the program's MPICH 5 says MPI_SUCCESS.
 template <typename Mpi>
 int make_accompanied(MPI_Comm parent, MPI_Comm* made, Mpi&& mpi) {
-  if (Runtime::get() == nullptr || made == nullptr) return mpi(made);
+  if (made == nullptr) return mpi(made);
+  if (Runtime::get() == nullptr) {
+    const int code = mpi(made);
+    if (code == MPI_SUCCESS) Runtime::note_early(*made, parent);
+    return code;
+  }
   MPI_Comm comm = MPI_COMM_WORLD;
   const int code = [&] {
     const Creation creation;
@@ -66,16 +72,26 @@ LACONIC_CREATES(MPI_Comm_create_group, LACONIC_LIST(MPI_Comm comm, MPI_Group gro
 LACONIC_CREATES(MPI_Intercomm_create, LACONIC_LIST(MPI_Comm comm, int leader, MPI_Comm peers, int other, int tag),
                 LACONIC_LIST(comm, leader, peers, other, tag))
 LACONIC_CREATES(MPI_Intercomm_merge, LACONIC_LIST(MPI_Comm comm, int high), LACONIC_LIST(comm, high))
-#if defined(OPEN_MPI) && MPI_VERSION < 4  // Open MPI 5 has it, whose library this one is for, too
-extern "C" int MPI_Comm_create_from_group(MPI_Group, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*);
-extern "C" int PMPI_Comm_create_from_group(MPI_Group, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*);
-#endif
 #if MPI_VERSION >= 4 || defined(OPEN_MPI)
+#if MPI_VERSION < 4  // Open MPI 5, whose library this one is for, too, has them
+extern "C" int MPI_Comm_create_from_group(MPI_Group, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*);
+extern "C" int MPI_Intercomm_create_from_groups(MPI_Group, int, MPI_Group, int, const char*, MPI_Info, MPI_Errhandler,
+                                                MPI_Comm*);
+#endif
 extern "C" int MPI_Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info, MPI_Errhandler errors,
                                           MPI_Comm* made) {
-  static const auto mpi = laconic::preload::next<decltype(&PMPI_Comm_create_from_group)>("MPI_Comm_create_from_group");
+  static const auto mpi = laconic::preload::next<decltype(&MPI_Comm_create_from_group)>("MPI_Comm_create_from_group");
   return make_accompanied(MPI_COMM_NULL, made,
                           [&](MPI_Comm* comm_made) { return mpi(group, tag, info, errors, comm_made); });
+}
+
+extern "C" int MPI_Intercomm_create_from_groups(MPI_Group group, int leader, MPI_Group others, int other,
+                                                const char* tag, MPI_Info info, MPI_Errhandler errors, MPI_Comm* made) {
+  static const auto mpi =
+      laconic::preload::next<decltype(&MPI_Intercomm_create_from_groups)>("MPI_Intercomm_create_from_groups");
+  return make_accompanied(MPI_COMM_NULL, made, [&](MPI_Comm* comm_made) {
+    return mpi(group, leader, others, other, tag, info, errors, comm_made);
+  });
 }
 #endif
 
@@ -104,6 +120,7 @@ int duplicate(MPI_Comm comm, Mpi&& mpi, Made&& made) {
   if (group != nullptr) group->set_duplicated_later(true);
   const int code = mpi();
   if (code == MPI_SUCCESS) {
+    laconic::preload::Freeing::is_over(made());
     duplication.makes(made());
   } else if (group != nullptr) {
     group->set_duplicated_later(before);
@@ -160,4 +177,46 @@ void ompi_comm_idup_with_info_f(const MPI_Fint* comm, const MPI_Fint* info, MPI_
 // NOLINTEND(readability-identifier-naming)
 
 }  // extern "C"
+#endif
+
+#ifndef MPI_ABI  // which has no Fortran of its own
+// Fortran's of what makes them from groups of sessions are handed on as they are; the length of the tag comes last.
+// NOLINTBEGIN(bugprone-macro-parentheses, readability-identifier-naming)
+#define LACONIC_OF_GROUP void *a, void *b, void *c, void *d
+#define LACONIC_OF_GROUPS LACONIC_OF_GROUP, void *e, void *f, void *g
+#define LACONIC_ALL_OF_GROUP a, b, c, d
+#define LACONIC_ALL_OF_GROUPS LACONIC_ALL_OF_GROUP, e, f, g
+#define LACONIC_FROM_GROUPS(name, n)                                                                \
+  extern "C" void name(LACONIC_OF_##n, MPI_Fint* made, MPI_Fint* code, std::size_t length);         \
+  extern "C" void name(LACONIC_OF_##n, MPI_Fint* made, MPI_Fint* code, std::size_t length) {        \
+    static const auto mpi = laconic::preload::next<decltype(&name)>(#name);                         \
+    MPI_Fint result = MPI_SUCCESS;                                                                  \
+    MPI_Fint& said = code != nullptr ? *code : result;                                              \
+    make_accompanied_in_fortran(made, said, [&] { mpi(LACONIC_ALL_OF_##n, made, &said, length); }); \
+  }
+
+namespace {
+
+template <typename Mpi>
+void make_accompanied_in_fortran(const MPI_Fint* made, const MPI_Fint& code, Mpi&& mpi) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  make_accompanied(MPI_COMM_NULL, &comm, [&](MPI_Comm* comm_made) {
+    mpi();
+    if (code == MPI_SUCCESS) *comm_made = PMPI_Comm_f2c(*made);
+    return static_cast<int>(code);
+  });
+}
+
+}  // namespace
+
+#ifdef OPEN_MPI
+LACONIC_FROM_GROUPS(mpi_comm_create_from_group_, GROUP)
+LACONIC_FROM_GROUPS(ompi_comm_create_from_group_f, GROUP)
+LACONIC_FROM_GROUPS(mpi_intercomm_create_from_groups_, GROUPS)
+LACONIC_FROM_GROUPS(ompi_intercomm_create_from_groups_f, GROUPS)
+#else
+LACONIC_FROM_GROUPS(mpi_comm_create_from_group_f08_, GROUP)
+LACONIC_FROM_GROUPS(mpi_intercomm_create_from_groups_f08_, GROUPS)
+#endif
+// NOLINTEND(bugprone-macro-parentheses, readability-identifier-naming)
 #endif

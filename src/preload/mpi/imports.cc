@@ -20,7 +20,9 @@ int look_at_relocations(dl_phdr_info* info, std::size_t /*size*/, void* given) {
   Imports& wanted = *static_cast<Imports*>(given);
   const LoadedFile file(*info);
   const std::string_view name = file.name();
-  if (is_mpi_library(name) || name.starts_with("liblaconic-mpi") || name.starts_with("linux-vdso")) return 0;
+  if (is_mpi_library(name) || name.starts_with("mca_") || name.starts_with("liblaconic-mpi") ||
+      name.starts_with("linux-vdso"))
+    return 0;
   if (std::string_view(info->dlpi_name).find(wanted.except) != std::string_view::npos) return 0;
   const auto* const symbols = file.at<const LoadedFile::Symbol>(DT_SYMTAB);
   const char* const names = file.names();

@@ -42,7 +42,9 @@ int initialize(int* argc, char*** argv, int required, int* provided, Begin&& beg
 
 /// The program's communicator ends, by a function of MPI's.
 int let_go(MPI_Comm* comm, int (*mpi)(MPI_Comm*)) {
-  if (Runtime::get() == nullptr || comm == nullptr || *comm == MPI_COMM_NULL) return mpi(comm);
+  if (comm == nullptr || *comm == MPI_COMM_NULL) return mpi(comm);
+  Runtime::forget_early(*comm);
+  if (Runtime::get() == nullptr) return mpi(comm);
   laconic::preload::Duplication::is_over(*comm);
   Runtime::get()->take_group(*comm);
   laconic::preload::outlive_communicator(*comm);

@@ -73,8 +73,7 @@ __attribute__((destructor)) void say_why_no_report() {
     warn(
         "this program's MPI_Init did not come here (a tool that is in front, or linked into it, calls PMPI_Init; or "
         "its "
-        "Fortran compiler was told to write names otherwise than with one underscore behind them); "
-        "everything was left to MPI, and there is no report");
+        "Fortran names do not end in one underscore); everything was left to MPI, and there is no report");
 }
 
 #if !defined(OPEN_MPI) && !defined(MPI_ABI)

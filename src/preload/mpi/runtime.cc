@@ -30,6 +30,19 @@ constexpr double longest_presence_wait = 10;
 Group not_served(MPI_COMM_NULL, 0, 1);
 Group of_session(MPI_COMM_NULL, 0, 1);  ///< also for what is made from them
 
+std::mutex early_mutex;         // NOLINT(cert-err58-cpp)
+std::vector<MPI_Comm> early{};  ///< communicators of sessions from before MPI_Init
+
+bool is_early(MPI_Comm comm) {
+  const std::lock_guard lock(early_mutex);
+  return std::find(early.begin(), early.end(), comm) != early.end();
+}
+
+std::vector<MPI_Comm>& being_freed() {
+  thread_local std::vector<MPI_Comm> comms;
+  return comms;
+}
+
 /// Eight digits that are different where texts are.
 std::string fingerprint(const std::string& text) {
   char digits[16];
@@ -158,7 +171,7 @@ void Runtime::start() noexcept {
     int starts = hears_of_requests() ? 1 : 0;
     uncounted_allreduce(starts, MPI_MIN, MPI_COMM_WORLD);
     made->has_starts_ = starts != 0;
-    PMPI_Comm_create_keyval(is_duplicated, has_been_freed, &made->keyval_, nullptr);
+    PMPI_Comm_create_keyval(hand_on, has_been_freed, &made->keyval_, nullptr);
     int last = MPI_KEYVAL_INVALID;
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, is_over, &last, nullptr);
     made->stops_by_itself_ = PMPI_Comm_set_attr(MPI_COMM_SELF, last, nullptr) == MPI_SUCCESS;
@@ -277,6 +290,10 @@ Group* Runtime::group_of(MPI_Comm comm, std::optional<int>* refused) {
   }
   if (found != 0) return kept == &not_served || kept == &of_session ? nullptr : static_cast<Group*>(kept);
   if (Freeing::is_under_way(comm)) return nullptr;
+  if (has_threads_ && is_early(comm)) {
+    PMPI_Comm_set_attr(comm, keyval_, &of_session);
+    return nullptr;
+  }
   if (is_of_threads(comm)) return nullptr;  // and nothing is kept there, by several at once
   Duplication::is_over(comm);
   if (!is_served(comm)) {
@@ -295,12 +312,29 @@ Group* Runtime::group_of(MPI_Comm comm, std::optional<int>* refused) {
   return group;
 }
 
+void Runtime::note_early(MPI_Comm comm, MPI_Comm parent) {
+  if (comm == MPI_COMM_NULL || (parent != MPI_COMM_NULL && !is_early(parent))) return;
+  const std::lock_guard lock(early_mutex);
+  early.push_back(comm);
+}
+
+void Runtime::forget_early(MPI_Comm comm) {
+  const std::lock_guard lock(early_mutex);
+  early.erase(std::remove(early.begin(), early.end(), comm), early.end());
+}
+
+bool Runtime::is_of_session(MPI_Comm comm) const {
+  const void* kept = nullptr;
+  int found = 0;
+  PMPI_Comm_get_attr(comm, keyval_, static_cast<void*>(&kept), &found);
+  return found != 0 ? kept == &of_session : is_early(comm);
+}
+
 void Runtime::accompany(MPI_Comm comm, MPI_Comm parent) {
+  if (comm == MPI_COMM_NULL) return;
+  Freeing::is_over(comm);
   if (!has_threads_) return;
-  const void* kept = &of_session;
-  int found = 1;
-  if (parent != MPI_COMM_NULL) PMPI_Comm_get_attr(parent, keyval_, static_cast<void*>(&kept), &found);
-  if (found != 0 && kept == &of_session) {
+  if (parent == MPI_COMM_NULL || is_of_session(parent)) {
     PMPI_Comm_set_attr(comm, keyval_, &of_session);
     return;
   }
@@ -332,7 +366,7 @@ std::unique_ptr<Group> Runtime::take_group(MPI_Comm comm) {
   return group;
 }
 
-int Runtime::is_duplicated(MPI_Comm, int, void*, void* group, void* copy, int* is_copied) {
+int Runtime::hand_on(MPI_Comm, int, void*, void* group, void* copy, int* is_copied) {
   *is_copied = group == &of_session ? 1 : 0;
   if (*is_copied != 0) *static_cast<void**>(copy) = group;
   return MPI_SUCCESS;
@@ -432,15 +466,18 @@ int Runtime::raise(MPI_Comm comm, int error_class) {
   return error_class;
 }
 
-const Freeing*& Freeing::innermost() {
-  thread_local const Freeing* freeing = nullptr;
-  return freeing;
-}
+Freeing::Freeing(MPI_Comm comm) : comm_(comm) { being_freed().push_back(comm); }
+
+Freeing::~Freeing() { is_over(comm_); }
 
 bool Freeing::is_under_way(MPI_Comm comm) {
-  const Freeing* at = innermost();
-  while (at != nullptr && at->comm_ != comm) at = at->around_;
-  return at != nullptr;
+  const auto& all = being_freed();
+  return std::find(all.begin(), all.end(), comm) != all.end();
+}
+
+void Freeing::is_over(MPI_Comm comm) {
+  auto& all = being_freed();
+  all.erase(std::remove(all.begin(), all.end(), comm), all.end());
 }
 
 Tally& tally_of_process() {

@@ -54,6 +54,9 @@ class Runtime {
   /// those of sessions (parent MPI_COMM_NULL, and what is made from them), where other threads can be let in: sessions
   /// go on when MPI_Finalize has ended this, and what one rank begins before that another may begin after it.
   void accompany(MPI_Comm comm, MPI_Comm parent);
+  /// The same before MPI_Init: what comes from a session is remembered, until it is freed.
+  static void note_early(MPI_Comm comm, MPI_Comm parent);
+  static void forget_early(MPI_Comm comm);
   /// When the program frees it (collective): what there was.
   std::unique_ptr<Group> take_group(MPI_Comm comm);
   /// When the program has set its error handler.
@@ -97,7 +100,9 @@ class Runtime {
   std::unique_ptr<Group> take(const void* group);
   void release_idle();
   static int is_over(MPI_Comm self, int keyval, void* none, void* extra);
-  static int is_duplicated(MPI_Comm comm, int keyval, void* extra, void* group, void* copy, int* is_copied);
+  [[nodiscard]] bool is_of_session(MPI_Comm comm) const;
+  /// For MPI_Comm_dup: what is made from a session's communicator is one, too; nothing else is handed on.
+  static int hand_on(MPI_Comm comm, int keyval, void* extra, void* group, void* copy, int* is_copied);
   static int has_been_freed(MPI_Comm comm, int keyval, void* group, void* extra);
 
   static Runtime* active_;
@@ -119,20 +124,20 @@ class Runtime {
 };
 
 /// While there is one, the program frees a communicator: what its functions that delete attributes call over it is
-/// MPI's own.
+/// MPI's own. An error handler may leave MPI_Comm_free by longjmp: then it stays, until another has the handle.
 class Freeing {
  public:
-  explicit Freeing(MPI_Comm comm) : comm_(comm), around_(innermost()) { innermost() = this; }
-  ~Freeing() { innermost() = around_; }
+  explicit Freeing(MPI_Comm comm);
+  ~Freeing();
   Freeing(const Freeing&) = delete;
   Freeing& operator=(const Freeing&) = delete;
   /// On this thread.
   static bool is_under_way(MPI_Comm comm);
+  /// There is a new communicator of this handle.
+  static void is_over(MPI_Comm comm);
 
  private:
-  static const Freeing*& innermost();
   MPI_Comm comm_;
-  const Freeing* around_;
 };
 
 /// What laconic_label() said last on this thread.

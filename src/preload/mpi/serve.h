@@ -29,7 +29,7 @@ inline Group* group_for(Call& call) {
   Runtime& runtime = *Runtime::get();
   Group* const group = call.refused ? nullptr : runtime.group_of(call.comm, &call.refused);
   if (group == nullptr && !call.refused)
-    pass(call, "communicators of one rank, between groups, or with other programs");
+    pass(call, "communicators of one rank, between groups, with other programs, or of sessions");
   if (group == nullptr || runtime.may_serve(call, *group)) return group;
   call.left_alone_over = group;
   return nullptr;
@@ -54,7 +54,7 @@ inline Group* group_for_later(Call& call, bool begun) {
   if (!begun && !Runtime::get()->has_starts())
     return leave("persistent calls where another tool comes before Laconic, and starts them");
   if (!begun || group->is_accompanied()) return group;
-  return leave("non-blocking calls over communicators of MPI_Comm_idup or sessions, or too many");
+  return leave("non-blocking calls over communicators of MPI_Comm_idup, or too many");
 }
 
 /// function(arguments..., communicator): the plain call over another communicator than the one in the arguments, which
