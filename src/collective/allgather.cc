@@ -35,7 +35,8 @@ const Report& allgather_parts(ConstArray send, const MutArray& recv, const Parts
   };
   PlainWay plain(call, comm,
                  {.bytes = recv.bytes(), .elements = recv.count, .known = parts.equal, .extent = recv.count}, plainly);
-  if (const Report* done = plain.at_once()) return *done;
+  if (parts.equal || !counts.empty())
+    if (const Report* done = plain.at_once()) return *done;
   call.scan_operand(send);
   plain.propose(send);
   const Agreement agreed = call.agree(CountRule::gather);

@@ -130,6 +130,7 @@ const Report& alltoallv(const ConstArray& send, const Parts& out, const MutArray
   };
   PlainWay plain(call, comm, {.bytes = send.bytes(), .known = false, .extent = std::max(send.count, recv.count)},
                  plainly);
+  if (const Report* done = plain.at_once()) return *done;
   call.scan_operand(parts);
   plain.propose(out.displs.empty() ? send : longest_of(parts, {nullptr, 0, send.dtype}));
   const Agreement agreed = call.agree(CountRule::any);

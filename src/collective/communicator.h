@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "collective/memory.h"
 #include "collective/options.h"
@@ -77,6 +78,10 @@ class Communicator {
   /// Which of its calls this is, where some may be left out by a rank on its own: ranks whose turns differ find out.
   void set_turn(std::uint8_t turn) { turn_ = turn; }
   [[nodiscard]] std::uint8_t turn() const { return turn_; }
+  /// Bytes that stand for the size of the call that comes next, where its arguments do not tell but all ranks know
+  /// (they have asked each other); nothing: they do not.
+  void set_size_in_advance(std::optional<std::uint64_t> bytes) { size_in_advance_ = bytes; }
+  [[nodiscard]] std::optional<std::uint64_t> size_in_advance() const { return size_in_advance_; }
   void record(const Report& call);
   /// Of a short call that the plain library made.
   void record_plain(std::uint64_t bytes, double seconds, double result_bound);
@@ -92,6 +97,7 @@ class Communicator {
   std::unique_ptr<BufferPool> pool_;
   std::unique_ptr<Routing> routing_;
   bool usable_ = true;
+  std::optional<std::uint64_t> size_in_advance_;
   std::uint8_t turn_ = 0;
 };
 

@@ -7,7 +7,9 @@
 #include <limits>
 #include <locale>
 #include <numeric>
+#include <optional>
 #include <sstream>
+#include <utility>
 
 #include "collective/budget.h"
 #include "core/float_environment.h"
@@ -17,9 +19,10 @@
 namespace laconic {
 namespace {
 
-CallKind kind_of(const Proposal& p, std::uint64_t bytes) {
+CallKind kind_of(const Proposal& p, const PlainCall& plain) {
   return {p.collective,  p.dtype,       p.op,           p.bound.kind,
-          p.bound.scope, p.bound.value, p.bound.sigmas, static_cast<int>(std::bit_width(bytes))};
+          p.bound.scope, p.bound.value, p.bound.sigmas, static_cast<int>(std::bit_width(plain.bytes)),
+          !plain.known};
 }
 
 /// Of a call that may go plainly: its sums of floats are on a grid.
@@ -109,12 +112,18 @@ void PlainWay::prepare() {
   const Options& o = call_.options();
   if (!o.leave_way_open() || comm_.size() == 1) return;
   if (o.mode == Mode::automatic && plain_.known) {
-    history_ = &comm_.routing().of(kind_of(call_.proposal(), plain_.bytes));
+    history_ = &comm_.routing().of(kind_of(call_.proposal(), plain_));
     call_.watch(history_);
   }
   if (!offered()) return;
   mode_ = call_.options().mode;
   const Proposal& p = call_.proposal();
+  if (mode_ == Mode::automatic && !plain_.known) {
+    const std::optional<std::uint64_t> advance = comm_.size_in_advance();
+    is_in_advance_ = advance.has_value();
+    const PlainCall like{.bytes = advance.value_or(comm_.routing().last_agreed_size(p.collective)), .known = false};
+    history_ = &comm_.routing().of(kind_of(p, like));
+  }
   workload_ = {.collective = p.collective,
                .bytes = plain_.bytes,
                .ranks = comm_.size(),
@@ -140,7 +149,7 @@ bool PlainWay::offered() const {
 }
 
 const Report* PlainWay::at_once() {
-  if (!plain_.known || mode_ == Mode::compressed) return nullptr;
+  if (mode_ == Mode::compressed || (!plain_.known && !may_be_unasked())) return nullptr;
   const bool unasked =
       mode_ == Mode::automatic ? history_->at_once() : goes_plainly_unasked(shape(), comm_, call_.options());
   if (!unasked) return nullptr;
@@ -148,7 +157,7 @@ const Report* PlainWay::at_once() {
     throw refusal(call_.proposal().collective, comm_.rank(), *refused);
   }
   call_.report().result_bound = promised_unasked(shape());
-  if (comm_.plain()->most_elements() >= Shortcuts::most_bytes) {
+  if (plain_.known && comm_.plain()->most_elements() >= Shortcuts::most_bytes) {
     const Options* const defaults = call_.options() == comm_.defaults() ? &comm_.defaults() : nullptr;
     const bool leaves = comm_.plain()->can_leave_on_stream();
     comm_.routing().shortcuts().learn(shape(), call_.options(), defaults, history_, leaves);
@@ -156,10 +165,16 @@ const Report* PlainWay::at_once() {
   return &run();
 }
 
+bool PlainWay::may_be_unasked() const {
+  if (!is_in_advance_) return false;
+  const std::uint64_t most = *comm_.size_in_advance() / size_of(call_.proposal().dtype);
+  return most <= comm_.plain()->most_elements() / static_cast<std::uint64_t>(comm_.size());
+}
+
 void PlainWay::propose(ConstArray operand) {
   Proposal& p = call_.proposal();
   if (mode_ == Mode::plain) p.verify = false;  // the library's own result, as that of calls that ask nobody
-  repeats_ = mode_ == Mode::automatic && history_ != nullptr && history_->repeats();
+  repeats_ = mode_ == Mode::automatic && plain_.known && history_->repeats();
   if (repeats_) return;
   if (history_ != nullptr) {
     p.plain_seconds = history_->plain.cost();
@@ -242,7 +257,14 @@ bool PlainWay::learn_size(const Agreement& agreed) {
   plain_.elements = blocks ? *std::max_element(counts.begin(), counts.end())
                            : std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
   plain_.bytes = workload_.bytes = plain_.elements * size_of(call_.proposal().dtype);
-  return plain_.elements <= comm_.plain()->most_elements();
+  if (plain_.elements > comm_.plain()->most_elements()) return false;
+  if (is_in_advance_) call_.watch(history_);
+  if (mode_ != Mode::automatic || is_in_advance_) return true;
+  const std::uint64_t last = std::exchange(comm_.routing().last_agreed_size(workload_.collective), plain_.bytes);
+  is_as_expected_ = std::bit_width(last) == std::bit_width(plain_.bytes);
+  history_ = &comm_.routing().of(kind_of(call_.proposal(), plain_));
+  call_.watch(history_);
+  return true;
 }
 
 const Report* PlainWay::if_cheaper(const Agreement& agreed) {
@@ -267,8 +289,10 @@ const Report* PlainWay::if_cheaper(const Agreement& agreed) {
   // Data that one rank alone could only send as it is may shrink within the bound that the range of all gives.
   const bool wants_sample = e.compressed_at_best <= e.plain_model && e.plain_model <= e.compressed_model;
   if (!agreed.sampled && wants_sample) e = estimates(costs, sample_together(agreed));
-  e.plain_measured = agreed.plain_seconds;
-  e.compressed_measured = agreed.compressed_cost * e.compressed_model;
+  if (is_as_expected_) {
+    e.plain_measured = agreed.plain_seconds;
+    e.compressed_measured = agreed.compressed_cost * e.compressed_model;
+  }
   if (history_ != nullptr) {
     // Neither infinite widths nor the smallest ones say anything of the next call's.
     const double widening = agreed.range.width() / call_.proposal().range.width();

@@ -92,8 +92,11 @@ class PlainWay {
   void prepare();
   [[nodiscard]] CallShape shape() const;
   [[nodiscard]] bool offered() const;
+  /// Of a call whose arguments do not tell its size.
+  [[nodiscard]] bool may_be_unasked() const;
   [[nodiscard]] bool keeps_promise(const Agreement& agreed);
-  /// From the counts of all ranks; false where the library cannot take so many.
+  /// From the counts of all ranks, and what is known of calls of that size; false where the library cannot take so
+  /// many.
   [[nodiscard]] bool learn_size(const Agreement& agreed);
   /// What the range of all operands may be: this rank's own, widened as the last agreement widened it.
   [[nodiscard]] Range expected_range() const;
@@ -116,7 +119,9 @@ class PlainWay {
   void (*make_)(const void* run, PlainCollectives& library);
   Mode mode_ = Mode::compressed;  ///< for this call
   History* history_ = nullptr;
-  bool repeats_ = false;  ///< the last call of its kind, if this one is agreed on: see History
+  bool is_as_expected_ = true;  ///< the size: what ranks have told each other is of calls like this one
+  bool is_in_advance_ = false;  ///< the size, of a call whose arguments do not tell
+  bool repeats_ = false;        ///< the last call of its kind, if this one is agreed on: see History
   Workload workload_;
   ConstArray operand_{};
 };

@@ -32,6 +32,7 @@ struct CallKind {
   double bound_value = 0;
   double bound_sigmas = 0;
   int size_class = 0;                                 ///< bits of the number of bytes
+  bool is_agreed_size = false;                        ///< which ranks know only when they have agreed
   auto operator<=>(const CallKind&) const = default;  // NOLINT(modernize-use-nullptr): a bug of clang-tidy 14
 };
 
@@ -130,6 +131,9 @@ class Routing {
   [[nodiscard]] std::optional<Costs> costs(CodecKind kind) const;
   /// The history of this kind. Kinds beyond a few thousand make all be forgotten.
   History& of(const CallKind& kind);
+  /// Bytes of the last call of a collective whose size was not known before ranks agreed: what the next one's is
+  /// expected to be. The same on all ranks. 0: there was none.
+  [[nodiscard]] std::uint64_t& last_agreed_size(Collective c) { return last_agreed_size_[c]; }
   [[nodiscard]] Shortcuts& shortcuts() { return shortcuts_; }
   /// Whether all ranks have once agreed to make this collective plainly whatever it costs (Mode::plain): the next need
   /// no exchange. Before, one that wants otherwise would wait for the others for ever.
@@ -142,6 +146,7 @@ class Routing {
   std::pair<const CallKind, History>* last_ = nullptr;  ///< most calls are like the one before
   Shortcuts shortcuts_;                                 ///< into histories_
   std::map<Collective, bool> plain_wanted_by_all_;
+  std::map<Collective, std::uint64_t> last_agreed_size_;
 };
 
 /// Seconds that the plain library's own call would have taken by the model, for a call that was made: it would have

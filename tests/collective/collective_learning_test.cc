@@ -1,10 +1,14 @@
 // Calls that choose by themselves, over a plain library that tests can see through and costs that are given.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
+#include "collective/allgather.h"
 #include "collective/allreduce.h"
 #include "collective/fields.h"
 #include "collective/layout.h"
@@ -19,10 +23,10 @@ namespace {
 
 using world::view;
 
-/// Sums of doubles, by the small exchange; nothing else is asked of it.
-class SumsByExchange final : public PlainCollectives {
+/// Sums of doubles, and parts of them from all ranks, by the small exchange; nothing else is asked of it.
+class ByExchange final : public PlainCollectives {
  public:
-  explicit SumsByExchange(Transport& t) : t_(t) {}
+  explicit ByExchange(Transport& t) : t_(t) {}
   [[nodiscard]] bool reduces(DType dtype, Op op) const override { return dtype == DType::f64 && op == Op::sum; }
   [[nodiscard]] std::size_t most_elements() const override { return std::size_t{1} << 30; }
   void allreduce(ConstArray send, MutArray recv, Op) override {
@@ -39,11 +43,19 @@ class SumsByExchange final : public PlainCollectives {
   void bcast(MutArray, int) override { unexpected(); }
   void scatter(ConstArray, const Parts&, MutArray, int) override { unexpected(); }
   void gather(ConstArray, MutArray, const Parts&, int) override { unexpected(); }
-  void allgather(ConstArray, MutArray, const Parts&) override { unexpected(); }
+  void allgather(ConstArray send, MutArray recv, const Parts& parts) override {
+    const auto* const first = static_cast<const double*>(send.data);
+    std::vector<double> mine(first, first + send.count);
+    const std::size_t most = *std::max_element(parts.counts.begin(), parts.counts.end());
+    mine.resize(most);
+    const auto all = allgather_values(t_, std::span<const double>(mine));
+    auto* to = static_cast<double*>(recv.data);
+    for (std::size_t r = 0; r < parts.counts.size(); ++r) to = std::copy_n(&all[r * most], parts.counts[r], to);
+  }
   void alltoall(ConstArray, const Parts&, MutArray, const Parts&) override { unexpected(); }
 
  private:
-  [[noreturn]] static void unexpected() { throw std::logic_error("sums only"); }
+  [[noreturn]] static void unexpected() { throw std::logic_error("not of this library"); }
   Transport& t_;
 };
 
@@ -55,7 +67,7 @@ class WithLibrary final : public test::OverTransport {
   [[nodiscard]] std::string description() const override { return "threads with a library"; }
 
  private:
-  SumsByExchange library_;
+  ByExchange library_;
 };
 
 constexpr Link link{1e-6, 1e9};
@@ -137,6 +149,48 @@ TEST(Learning, HopelessAndShortCallsExchangeNothingMore) {
     EXPECT_EQ(brief.messages_sent, 1U);
   };
   on_ranks(2, body, slow);
+}
+
+/// The routes of some calls whose arguments do not tell their size, and the messages that each took.
+std::vector<std::pair<Route, std::uint64_t>> routes_of_parts(int rank, Communicator& comm, int calls) {
+  const std::vector<std::size_t> counts{8000, 7000};
+  const auto mine = testing_fields::make<double>("smooth", counts[static_cast<std::size_t>(rank)], rank);
+  std::vector<double> got(15000);
+  std::vector<std::pair<Route, std::uint64_t>> routes;
+  for (int i = 0; i < calls; ++i) {
+    const Report report = allgather(view(mine), view(got), {.counts = counts}, comm, with("1e-3"));
+    routes.emplace_back(report.route, report.messages_sent);
+    EXPECT_NEAR(got[rank == 0 ? 0 : 8000], mine[0], 1e-3);
+  }
+  return routes;
+}
+
+TEST(Learning, CallsWhoseSizeIsAgreedOnAreMeasuredToo) {
+  on_ranks(2, [](int rank, Communicator& comm) {
+    comm.routing().set_costs(CodecKind::grid64, {{1e-6, 2e8}, {quick, quick}});  // by which compressing pays
+    const auto routes = routes_of_parts(rank, comm, 20);
+    EXPECT_NE(routes.front().first, Route::plain);
+    const auto is_plain = [](const auto& r) { return r.first == Route::plain; };
+    EXPECT_TRUE(std::any_of(routes.begin(), routes.end(), is_plain)) << "the other way has not been tried";
+  });
+}
+
+TEST(Learning, CallsWhoseSizeIsKnownInAdvanceNeedNotBeAskedAbout) {
+  const auto body = [](int rank, Communicator& comm) {
+    comm.routing().set_costs(CodecKind::grid64, {link, {slow, slow}});
+    for (const auto& [route, messages] : routes_of_parts(rank, comm, 3)) {
+      EXPECT_EQ(route, Route::plain);
+      EXPECT_NE(messages, 0U);
+    }
+    comm.set_size_in_advance(64000);
+    const auto routes = routes_of_parts(rank, comm, 4);
+    EXPECT_NE(routes[0].second, 0U);
+    for (std::size_t i = 1; i < routes.size(); ++i) {
+      EXPECT_EQ(routes[i].first, Route::plain);
+      EXPECT_EQ(routes[i].second, 0U) << "call " << i;
+    }
+  };
+  on_ranks(2, body);
 }
 
 /// Calls of one kind, one after another, of many blocks: which messages they took, and that their results are one.

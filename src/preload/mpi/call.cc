@@ -234,7 +234,8 @@ class Maker {
       send.emplace(loaded(call_.send));
     }
     const ConstArray own = send ? send->data() : recv.block(rank_);
-    Report report = call_.recv.counts.differ() ? laconic::allgather(own, recv.data(), comm_, options_)
+    const Parts parts{.counts = recv.counts()};
+    Report report = call_.recv.counts.differ() ? laconic::allgather(own, recv.data(), parts, comm_, options_)
                                                : allgather_equal(own, recv.data(), comm_, options_);
     recv.store();
     return report;
@@ -455,6 +456,7 @@ std::optional<Shape> shape_of(const Word* words, int size) {
 }
 
 Report make(const Call& call, const Shape& shape, Communicator& comm, const Options& options) {
+  comm.set_size_in_advance(shape.bytes);
   return comm.whole([&] { return Maker(call, shape, comm, options).run(); });
 }
 

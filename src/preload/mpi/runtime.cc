@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <iterator>
+#include <new>
 
 #include "collective/metadata.h"
 #include "core/error.h"
@@ -455,10 +456,17 @@ int Runtime::code_of(const std::string& what) {
 }
 
 int Runtime::raise(MPI_Comm comm, const std::string& what) {
-  log(LogLevel::error, what);
-  if (const int heard = std::exchange(error_of_meeting(), MPI_SUCCESS); heard != MPI_SUCCESS) return heard;
-  const int of_mpi = class_of_failure(comm);
-  return raise(comm, of_mpi != MPI_SUCCESS ? of_mpi : code_of(what));
+  const int heard = std::exchange(error_of_meeting(), MPI_SUCCESS);
+  int code = MPI_ERR_NO_MEM;
+  try {
+    log(LogLevel::error, what);
+    if (heard != MPI_SUCCESS) return heard;
+    const int of_mpi = class_of_failure(comm);
+    code = of_mpi != MPI_SUCCESS ? of_mpi : code_of(what);
+  } catch (const std::bad_alloc&) {  // where memory has run out, there may be none to say so
+    if (heard != MPI_SUCCESS) return heard;
+  }
+  return raise(comm, code);
 }
 
 int Runtime::raise(MPI_Comm comm, int error_class) {
