@@ -71,9 +71,8 @@ __attribute__((destructor)) void say_why_no_report() {
   PMPI_Initialized(&initialized);
   if (initialized != 0 && is_rank_0())
     warn(
-        "this program's MPI_Init did not come here (a tool that is in front, or linked into it, calls PMPI_Init; or "
-        "its "
-        "Fortran names do not end in one underscore); everything was left to MPI, and there is no report");
+        "this program's MPI_Init did not come here: a tool that is in front, or linked into it, calls PMPI_Init, or "
+        "Fortran's names do not end in one underscore; everything was left to MPI, and there is no report");
 }
 
 #if !defined(OPEN_MPI) && !defined(MPI_ABI)
