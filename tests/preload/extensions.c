@@ -59,14 +59,20 @@ static void over_threads(void) {
   MPIX_Threadcomm_free(&threads);
 }
 
-static void over_a_stream(void) {
-  MPIX_Stream stream;
-  MPI_Comm comm;
-  MPIX_Stream_create(MPI_INFO_NULL, &stream);
+/* Of all ranks, or of rank 0 alone. */
+static void over_a_stream(int of_all) {
+  MPIX_Stream stream = MPIX_STREAM_NULL;
+  MPI_Comm comm, copy;
+  int rank;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (of_all || rank == 0) MPIX_Stream_create(MPI_INFO_NULL, &stream);
   MPIX_Stream_comm_create(MPI_COMM_WORLD, stream, &comm);
   collectives(comm, numbers[0], numbers[1], "over a stream");
+  MPI_Comm_dup(comm, &copy);
+  collectives(copy, numbers[0], numbers[1], "over a duplicate of what has a stream");
+  MPI_Comm_free(&copy);
   MPI_Comm_free(&comm);
-  MPIX_Stream_free(&stream);
+  if (stream != MPIX_STREAM_NULL) MPIX_Stream_free(&stream);
 }
 #else /* MPICH before 4.2 */
 static int numbers[2][COUNT];
@@ -79,7 +85,8 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   over_threads();
-  over_a_stream();
+  over_a_stream(1);
+  over_a_stream(0);
   collectives(MPI_COMM_WORLD, numbers[0], numbers[1], "over all");
   int mine = wrong;
   MPI_Reduce(&mine, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);

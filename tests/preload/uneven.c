@@ -131,6 +131,21 @@ static void counts_of_another_group(void) {
   free(y);
 }
 
+/* On rank 0 by absolute addresses, for which they must be small. */
+static void at_the_bottom(void) {
+  int counts[MOST_RANKS], places[MOST_RANKS];
+  const size_t bytes = sizeof(int) * COUNT * (size_t)size;
+  int* const y = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+  int* const x = count_up(COUNT, COUNT * rank);
+  const int first = rank == 0 ? (int)((size_t)y / sizeof(int)) : 0;
+  for (int r = 0; r < size; ++r) counts[r] = r == 1 ? COUNT - 1 : COUNT, places[r] = first + r * COUNT;
+  MPI_Allgatherv(x, counts[rank], MPI_INT, rank == 0 ? MPI_BOTTOM : y, counts, places, MPI_INT, MPI_COMM_WORLD);
+  if (size > 1) y[2 * COUNT - 1] = 2 * COUNT - 1;
+  check("allgatherv at MPI_BOTTOM", y, COUNT * size, 0, 1);
+  free(x);
+  munmap(y, bytes);
+}
+
 /* The root begins when another one, whose part is short, has gone on. */
 static void let_go(void) {
   int counts[MOST_RANKS], places[MOST_RANKS], x[100], y[100 * MOST_RANKS];
@@ -174,6 +189,7 @@ int main(int argc, char** argv) {
     halves_of_an_array();
     a_share_of_nothing(); /* whatever became of those, ranks have made as many */
     counts_of_another_group();
+    at_the_bottom();
   }
   MPI_Reduce(&wrong, &all, 1, MPI_INT, MPI_SUM, 0, results);
   if (rank == 0 && all == 0) printf("%d calls, all as they should be\n", calls);

@@ -57,25 +57,28 @@ std::optional<MPI_Count> elements_of(const Side& side, int size) {
   return sum;
 }
 
-/// Whether there is memory for what the side says it has. Derived types may hold absolute addresses.
-bool has_memory(const Side& side, MPI_Count elements) {
-  return elements == 0 || !info_of(side.type).dense || (side.buffer != nullptr && !in_place(side));
+/// Whether any of its elements begin at the address itself. (Blocks may be anywhere else.)
+bool has_block_there(const Side& side, int size) {
+  for (int r = 0; r < (side.all ? size : 1); ++r)
+    if (side.counts[r] > 0 && (!side.displacements.differ() || side.displacements[r] == 0)) return true;
+  return false;
 }
 
-/// Whether MPI refuses it for where it is: in place where that means nothing, or where there is no memory. (Blocks that
-/// are not at the address itself may be anywhere, as may elements of derived types.)
+/// Whether there is memory for what the side says it has. Derived types, and blocks, may hold absolute addresses.
+bool has_memory(const Side& side, MPI_Count elements, int size) {
+  if (elements == 0 || !info_of(side.type).dense) return true;
+  return !in_place(side) && (side.buffer != nullptr || !has_block_there(side, size));
+}
+
+/// Whether MPI refuses it for where it is: in place where that means nothing, or where there is no memory. (Elements of
+/// derived types may be anywhere.)
 bool is_misplaced(const Side& side, int size) {
-  const auto has_block_there = [&] {
-    for (int r = 0; r < (side.all ? size : 1); ++r)
-      if (side.counts[r] > 0 && (!side.displacements.differ() || side.displacements[r] == 0)) return true;
-    return false;
-  };
 #ifdef OPEN_MPI
   if (in_place(side)) return true;
 #else
   if (in_place(side)) return elements_of(side, size) != MPI_Count{0};
 #endif
-  return side.buffer == nullptr && info_of(side.type).dense && has_block_there();
+  return side.buffer == nullptr && info_of(side.type).dense && has_block_there(side, size);
 }
 
 /// Whether MPI lets the side have its type: one that has been committed. Open MPI does not look at those of some sides.
@@ -94,7 +97,7 @@ bool is_sound(const Side& side, DType dtype, int size) {
   if (!elements) return false;
   const TypeInfo& type = info_of(side.type);
   if (*elements == 0 || type.empty) return true;
-  return type.base && *type.base == dtype && has_memory(side, *elements);
+  return type.base && *type.base == dtype && has_memory(side, *elements, size);
 }
 
 /// Blocks of one rank in an array of blocks of all.

@@ -95,6 +95,31 @@ extern "C" int MPI_Intercomm_create_from_groups(MPI_Group group, int leader, MPI
 }
 #endif
 
+#ifdef MPIX_STREAM_NULL  // MPICH's
+namespace {
+
+/// Some ranks' may be tied to a stream, and others' not: over none of them.
+template <typename Mpi>
+int make_for_streams(MPI_Comm* made, Mpi&& mpi) {
+  const int code = mpi();
+  if (code == MPI_SUCCESS && made != nullptr && Runtime::get() != nullptr) Runtime::get()->leave_alone(*made);
+  return code;
+}
+
+}  // namespace
+
+extern "C" int MPIX_Stream_comm_create(MPI_Comm comm, MPIX_Stream stream, MPI_Comm* made) {
+  static const auto mpi = laconic::preload::next<decltype(&MPIX_Stream_comm_create)>("MPIX_Stream_comm_create");
+  return make_for_streams(made, [&] { return mpi(comm, stream, made); });
+}
+
+extern "C" int MPIX_Stream_comm_create_multiplex(MPI_Comm comm, int count, MPIX_Stream streams[], MPI_Comm* made) {
+  static const auto mpi =
+      laconic::preload::next<decltype(&MPIX_Stream_comm_create_multiplex)>("MPIX_Stream_comm_create_multiplex");
+  return make_for_streams(made, [&] { return mpi(comm, count, streams, made); });
+}
+#endif
+
 #ifdef OPEN_MPI  // see Duplication
 namespace {
 

@@ -29,7 +29,7 @@ constexpr double longest_presence_wait = 10;
 
 // What is kept for communicators that are not served.
 Group not_served(MPI_COMM_NULL, 0, 1);
-Group of_session(MPI_COMM_NULL, 0, 1);  ///< also for what is made from them
+Group left_alone_with_all(MPI_COMM_NULL, 0, 1);  ///< nor is what is made from them
 
 std::mutex early_mutex;         // NOLINT(cert-err58-cpp)
 std::vector<MPI_Comm> early{};  ///< communicators of sessions from before MPI_Init
@@ -289,10 +289,10 @@ Group* Runtime::group_of(MPI_Comm comm, std::optional<int>* refused) {
     if (refused != nullptr) *refused = code;
     return nullptr;
   }
-  if (found != 0) return kept == &not_served || kept == &of_session ? nullptr : static_cast<Group*>(kept);
+  if (found != 0) return kept == &not_served || kept == &left_alone_with_all ? nullptr : static_cast<Group*>(kept);
   if (Freeing::is_under_way(comm)) return nullptr;
   if (has_threads_ && is_early(comm)) {
-    PMPI_Comm_set_attr(comm, keyval_, &of_session);
+    leave_alone(comm);
     return nullptr;
   }
   if (is_of_threads(comm)) return nullptr;  // and nothing is kept there, by several at once
@@ -324,21 +324,22 @@ void Runtime::forget_early(MPI_Comm comm) {
   early.erase(std::remove(early.begin(), early.end(), comm), early.end());
 }
 
-bool Runtime::is_of_session(MPI_Comm comm) const {
+void Runtime::leave_alone(MPI_Comm comm) {
+  if (comm != MPI_COMM_NULL) PMPI_Comm_set_attr(comm, keyval_, &left_alone_with_all);
+}
+
+bool Runtime::is_left_alone(MPI_Comm comm) const {
   const void* kept = nullptr;
   int found = 0;
   PMPI_Comm_get_attr(comm, keyval_, static_cast<void*>(&kept), &found);
-  return found != 0 ? kept == &of_session : is_early(comm);
+  return found != 0 ? kept == &left_alone_with_all : is_early(comm);
 }
 
 void Runtime::accompany(MPI_Comm comm, MPI_Comm parent) {
   if (comm == MPI_COMM_NULL) return;
   Freeing::is_over(comm);
   if (!has_threads_) return;
-  if (parent == MPI_COMM_NULL || is_of_session(parent)) {
-    PMPI_Comm_set_attr(comm, keyval_, &of_session);
-    return;
-  }
+  if (parent == MPI_COMM_NULL || is_left_alone(parent)) return leave_alone(comm);
   try {
     if (Group* const group = group_of(comm)) group->accompany();
   } catch (const std::exception& e) {
@@ -368,7 +369,7 @@ std::unique_ptr<Group> Runtime::take_group(MPI_Comm comm) {
 }
 
 int Runtime::hand_on(MPI_Comm, int, void*, void* group, void* copy, int* is_copied) {
-  *is_copied = group == &of_session ? 1 : 0;
+  *is_copied = group == &left_alone_with_all ? 1 : 0;
   if (*is_copied != 0) *static_cast<void**>(copy) = group;
   return MPI_SUCCESS;
 }

@@ -47,14 +47,16 @@ class Runtime {
   [[nodiscard]] bool serves_some(Collective c) const { return serves_some_[static_cast<std::size_t>(c)]; }
 
   /// What Laconic keeps for a communicator. Local. Null for those that are not served: between two groups, of one rank,
-  /// with ranks of another program, of a session, or being freed. `refused` becomes what MPI says of what is no
-  /// communicator.
+  /// with ranks of another program, of a session or a stream, or being freed. `refused` becomes what MPI says of what
+  /// is no communicator.
   Group* group_of(MPI_Comm comm, std::optional<int>* refused = nullptr);
   /// When the program has made it from `parent`, on all its ranks: non-blocking calls over it can be served. Not over
   /// those of sessions (parent MPI_COMM_NULL, and what is made from them), where other threads can be let in: sessions
   /// go on when MPI_Finalize has ended this, and what one rank begins before that another may begin after it.
   void accompany(MPI_Comm comm, MPI_Comm parent);
-  /// The same before MPI_Init: what comes from a session is remembered, until it is freed.
+  /// Nothing is served over it, nor over what is made from it.
+  void leave_alone(MPI_Comm comm);
+  /// As accompany(), before MPI_Init: what comes from a session is remembered, until it is freed.
   static void note_early(MPI_Comm comm, MPI_Comm parent);
   static void forget_early(MPI_Comm comm);
   /// When the program frees it (collective): what there was.
@@ -100,8 +102,8 @@ class Runtime {
   std::unique_ptr<Group> take(const void* group);
   void release_idle();
   static int is_over(MPI_Comm self, int keyval, void* none, void* extra);
-  [[nodiscard]] bool is_of_session(MPI_Comm comm) const;
-  /// For MPI_Comm_dup: what is made from a session's communicator is one, too; nothing else is handed on.
+  [[nodiscard]] bool is_left_alone(MPI_Comm comm) const;
+  /// For MPI_Comm_dup: what is made from one that is left alone is so, too; nothing else is handed on.
   static int hand_on(MPI_Comm comm, int keyval, void* extra, void* group, void* copy, int* is_copied);
   static int has_been_freed(MPI_Comm comm, int keyval, void* group, void* extra);
 
