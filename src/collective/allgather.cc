@@ -35,8 +35,8 @@ const Report& allgather_parts(ConstArray send, const MutArray& recv, const Parts
   };
   PlainWay plain(call, comm,
                  {.bytes = recv.bytes(), .elements = recv.count, .known = parts.equal, .extent = recv.count}, plainly);
-  if (parts.equal || !counts.empty())
-    if (const Report* done = plain.at_once()) return *done;
+  const bool counts_are_known = parts.equal || !counts.empty();  // the library wants them
+  if (const Report* done = counts_are_known ? plain.at_once() : nullptr) return *done;
   call.scan_operand(send);
   plain.propose(send);
   const Agreement agreed = call.agree(CountRule::gather);

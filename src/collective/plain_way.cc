@@ -258,11 +258,12 @@ bool PlainWay::learn_size(const Agreement& agreed) {
                            : std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
   plain_.bytes = workload_.bytes = plain_.elements * size_of(call_.proposal().dtype);
   if (plain_.elements > comm_.plain()->most_elements()) return false;
-  if (is_in_advance_) call_.watch(history_);
-  if (mode_ != Mode::automatic || is_in_advance_) return true;
-  const std::uint64_t last = std::exchange(comm_.routing().last_agreed_size(workload_.collective), plain_.bytes);
-  is_as_expected_ = std::bit_width(last) == std::bit_width(plain_.bytes);
-  history_ = &comm_.routing().of(kind_of(call_.proposal(), plain_));
+  if (mode_ != Mode::automatic) return true;
+  if (!is_in_advance_) {
+    const std::uint64_t last = std::exchange(comm_.routing().last_agreed_size(workload_.collective), plain_.bytes);
+    is_as_expected_ = std::bit_width(last) == std::bit_width(plain_.bytes);
+    history_ = &comm_.routing().of(kind_of(call_.proposal(), plain_));
+  }
   call_.watch(history_);
   return true;
 }

@@ -131,7 +131,7 @@ static void counts_of_another_group(void) {
   free(y);
 }
 
-/* On rank 0 by absolute addresses, for which they must be small. */
+/* On rank 0 by absolute addresses, for which those must be small. */
 static void at_the_bottom(void) {
   int counts[MOST_RANKS], places[MOST_RANKS];
   const size_t bytes = sizeof(int) * COUNT * (size_t)size;
@@ -142,6 +142,10 @@ static void at_the_bottom(void) {
   MPI_Allgatherv(x, counts[rank], MPI_INT, rank == 0 ? MPI_BOTTOM : y, counts, places, MPI_INT, MPI_COMM_WORLD);
   if (size > 1) y[2 * COUNT - 1] = 2 * COUNT - 1;
   check("allgatherv at MPI_BOTTOM", y, COUNT * size, 0, 1);
+  memset(y, 0, bytes);
+  MPI_Gatherv(x, counts[rank], MPI_INT, MPI_BOTTOM, counts, places, MPI_INT, 0, MPI_COMM_WORLD);
+  if (size > 1) y[2 * COUNT - 1] = 2 * COUNT - 1;
+  if (rank == 0) check("gatherv at MPI_BOTTOM", y, COUNT * size, 0, 1);
   free(x);
   munmap(y, bytes);
 }
