@@ -64,7 +64,7 @@ void set_environment(const RunOptions& o, const Session& session, const std::str
     if (!session.quiet) set("LACONIC_REPORT", "summary");
   } else if (config.report != "summary") {
     require_writable(config.report);
-    set("LACONIC_REPORT", std::filesystem::absolute(config.report).string());
+    set("LACONIC_REPORT", config.report);
   }
   if (!config.policy.empty()) {
     // Ranks may begin in another folder.

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 
 #include "core/error.h"
 
@@ -19,6 +20,13 @@ constexpr std::array levels = {LogLevel::off, LogLevel::error, LogLevel::warning
 
 [[noreturn]] void refuse(const char* name, std::string_view value, const std::string& want) {
   throw Error(Code::invalid_argument, std::string(name) + "='" + std::string(value) + "': want " + want);
+}
+
+/// As it is now: a program may go to another folder before its report is written.
+std::string whole_path(const std::string& path) {
+  std::error_code no_folder;
+  const std::filesystem::path whole = std::filesystem::absolute(path, no_folder);
+  return no_folder ? path : whole.string();
 }
 
 template <typename T>
@@ -119,11 +127,11 @@ Config Config::from(const Lookup& lookup) {
   with("LACONIC_BOUND", [&](auto* name, auto& text) { out.bound = parse_bound(name, text); });
   with("LACONIC_THREADS", [&](auto* name, auto& text) { out.threads = parse_threads(name, text); });
   with("LACONIC_MODE", [&](auto* name, auto& text) { out.mode = parse_name(name, text, modes); });
-  with("LACONIC_CACHE", [&](auto*, auto& text) { out.cache = text; });
+  with("LACONIC_CACHE", [&](auto*, auto& text) { out.cache = text == "off" ? text : whole_path(text); });
   with("LACONIC_VERIFY", [&](auto* name, auto& text) { out.verify = parse_switch(name, text); });
   with("LACONIC_NONBLOCKING", [&](auto* name, auto& text) { out.nonblocking = parse_name(name, text, switches); });
   with("LACONIC_POLICY", [&](auto*, auto& text) { out.policy = text; });
-  with("LACONIC_REPORT", [&](auto*, auto& text) { out.report = text; });
+  with("LACONIC_REPORT", [&](auto*, auto& text) { out.report = text == "summary" ? text : whole_path(text); });
   with("LACONIC_TIMEOUT", [&](auto* name, auto& text) { out.timeout_seconds = parse_seconds(name, text); });
   with("LACONIC_SIMD", [&](auto* name, auto& text) { out.simd = parse_name(name, text, simds); });
   with("LACONIC_NCCL_SOCKETS",

@@ -55,10 +55,10 @@ struct Config {
   std::optional<Bound> bound;
   int threads = 1;
   Mode mode = Mode::automatic;
-  std::string cache;  ///< empty: the user's cache folder; "off"
+  std::string cache;  ///< whole path; empty: the user's cache folder; "off"
   bool verify = false;
   std::string policy;  ///< path; empty: none
-  std::string report;  ///< "summary" or a path; empty: none
+  std::string report;  ///< "summary" or a whole path; empty: none
   Switch nonblocking = Switch::automatic;
   std::optional<double> timeout_seconds;  ///< where it was said
   Simd simd = Simd::automatic;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 
 #include "core/error.h"
@@ -45,6 +46,14 @@ TEST(Config, ModeAndCache) {
   EXPECT_EQ(with({{"LACONIC_MODE", "plain"}}).mode, Mode::plain);
   EXPECT_EQ(refusal("LACONIC_MODE", "raw"), "LACONIC_MODE='raw': want one of auto compressed plain");
   EXPECT_EQ(with({{"LACONIC_CACHE", "off"}}).cache, "off");
+}
+
+TEST(Config, FilesAreWhereTheyWereSaidToBe) {
+  const std::string here = std::filesystem::current_path().string() + "/";
+  EXPECT_EQ(with({{"LACONIC_REPORT", "a/b.json"}}).report, here + "a/b.json");
+  EXPECT_EQ(with({{"LACONIC_REPORT", "/a/b.json"}}).report, "/a/b.json");
+  EXPECT_EQ(with({{"LACONIC_REPORT", "summary"}}).report, "summary");
+  EXPECT_EQ(with({{"LACONIC_CACHE", "folder"}}).cache, here + "folder");
 }
 
 TEST(Config, EmptyCountsAsNotSet) {
