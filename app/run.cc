@@ -135,7 +135,16 @@ int run(const RunOptions& o, const Session& session) {
   set_environment(o, session, library);
   std::vector<std::string> words = o.command;
   const bool preload_is_given = join_preloads(words, library);
-  if (mpi.flavour == "openmpi" && is_launcher(words[0])) export_to_ranks(words, preload_is_given);
+  if (mpi.flavour == "openmpi" && is_launcher(words[0])) {
+    if (flavour_of_launcher(words[0]) != "mpich") {
+      export_to_ranks(words, preload_is_given);
+    } else {
+      session.warn(
+          fmt::format("'{}' is MPICH's launcher, the program's MPI is Open MPI ({}): its ranks will not find "
+                      "each other",
+                      words[0], mpi.because));
+    }
+  }
   if (o.dry) {
     if (session.json) {
       print_json({{"mpi", mpi.flavour}, {"because", mpi.because}, {"library", library}, {"command", words}});

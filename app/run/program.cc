@@ -150,6 +150,10 @@ std::string flavour_of_version(const std::string& text) {
   return "";
 }
 
+std::string flavour_of_launcher(const std::string& word) {
+  return is_launcher(word) ? flavour_of_version(output_of({word, "--version"})) : "";
+}
+
 MpiOfProgram mpi_of(const std::vector<std::string>& command) {
   const auto statically = [](const char* what, const std::string& path) {
     return Failure(Exit::usage, fmt::format("{} '{}' statically: nothing can be loaded before it; link it with the "
@@ -175,8 +179,7 @@ MpiOfProgram mpi_of(const std::vector<std::string>& command) {
   if (command.empty()) return {};
   // A launcher may be static, its program not.
   const bool launched = !unloadable.empty() && unloadable != executable_of(command[0]);
-  const bool ask = !launched && is_launcher(command[0]);
-  const std::string flavour = ask ? flavour_of_version(output_of({command[0], "--version"})) : "";
+  const std::string flavour = launched ? "" : flavour_of_launcher(command[0]);
   if (!flavour.empty())
     return {flavour, fmt::format("no program in the command names its MPI; '{}' is that MPI's launcher", command[0])};
   if (!unloadable.empty()) throw statically("all libraries are linked into", unloadable);

@@ -30,6 +30,9 @@ bool can_be_run(const std::string& word);
 /// with an MPI's name behind a dot. Anything else must not be run to find out what it is.
 bool is_launcher(const std::string& word);
 
+/// The MPI of a launcher, which is run for it, if is_launcher(); empty if it is none that is known.
+std::string flavour_of_launcher(const std::string& word);
+
 /// The flavour of a launcher that says this of its version; empty if it is none that is known.
 std::string flavour_of_version(const std::string& text);
 

@@ -110,6 +110,13 @@ class Run(CommandTest):
         command, _ = self.planned("mpirun", "-n", "2", "./app", environment={"OMPI_MCA_mca_base_env_list": "FOO=1"})
         self.assertNotIn("-x", command)
 
+    def test_another_mpis_launcher_gets_no_options_of_open_mpis(self):
+        os.chmod(self.write("mpiexec", b"#!/bin/sh\necho HYDRA build details:\n"), 0o755)
+        self.assertNotIn("-x", self.planned("./mpiexec", "-n", "2", "./app")[0])
+        if "openmpi" in served():
+            _, said = self.run_laconic("run", "--bound", "1e-3", "--mpi", "openmpi", "--dry-run", "--", "./mpiexec", "-n", "2", "./app")
+            self.assertIn("'./mpiexec' is MPICH's launcher", said)
+
     def printed(self, name, *options, environment=None):
         """What the program finds in its environment under this name."""
         if not served():
