@@ -17,12 +17,13 @@ namespace {
 
 // Some launchers cut such texts at blanks, some at 256 characters.
 constexpr std::size_t longest_text = 200;
+constexpr std::size_t longest_wishes = longest_text / 2;  // two digits a character
 constexpr std::string_view consent = "yes";
 
 std::string encoded(std::string_view text) {
   static constexpr char digits[] = "0123456789abcdef";
   std::string out;
-  for (const char c : text.substr(0, longest_text / 2)) {
+  for (const char c : text.substr(0, longest_wishes)) {
     out += digits[static_cast<unsigned char>(c) >> 4];
     out += digits[static_cast<unsigned char>(c) & 15];
   }
@@ -115,8 +116,9 @@ std::string judge(const std::string& wishes, int size, const Deadline& deadline)
     const auto theirs = look_up(std::to_string(r), deadline);
     if (!theirs) {
       absent += (absent.empty() ? "" : ", ") + std::to_string(r);
-    } else if (*theirs != wishes.substr(0, longest_text / 2)) {
-      return "rank 0 has " + wishes + ", rank " + std::to_string(r) + " has " + *theirs;
+    } else if (*theirs != wishes.substr(0, longest_wishes)) {
+      const char* const rest = theirs->size() < longest_wishes ? "" : "...";
+      return "rank 0 has " + wishes + ", rank " + std::to_string(r) + " has " + *theirs + rest;
     }
   }
   return absent.empty() ? "" : "it is not loaded in rank " + absent;

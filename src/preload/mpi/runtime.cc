@@ -44,6 +44,11 @@ std::vector<MPI_Comm>& being_freed() {
   return comms;
 }
 
+/// Of a mistake, which may have its place in a text on lines of its own.
+std::string left_to_mpi(std::string mistake) {
+  return mistake.insert(std::min(mistake.find('\n'), mistake.size()), "; everything is left to MPI");
+}
+
 /// Eight digits that are different where texts are.
 std::string fingerprint(const std::string& text) {
   char digits[16];
@@ -123,18 +128,15 @@ Runtime::Runtime(const Config& config)
     serves_some_[c] = policy_.serves_some(static_cast<Collective>(c));
 }
 
-/// All that ranks must have in common, as short as a launcher wants it.
+/// All that ranks must have in common, what is short first, as others see the beginning only.
 std::string Runtime::wishes() const {
-  std::string text =
-      std::string("v") + LACONIC_VERSION + " bound " + (config_.bound ? config_.bound->to_string() : "none");
-  if (!config_.policy.empty()) {
-    const std::string name = config_.policy.substr(config_.policy.rfind('/') + 1);
-    text += " policy " + name.substr(0, 24) + " " + fingerprint(policy_.text);
-  }
-  text += std::string(" mode ") + std::string(name_of(config_.mode));
+  std::string text = std::string("v") + LACONIC_VERSION + " mode " + std::string(name_of(config_.mode));
   if (config_.verify) text += " verify";
   if (!config_.report.empty()) text += " report";
-  return fingerprint(text) + " " + text;  // a launcher may cut it: the beginning says it all
+  text += " bound " + (config_.bound ? config_.bound->to_string() : "none");
+  if (!config_.policy.empty())
+    text += " policy " + fingerprint(policy_.text) + " " + config_.policy.substr(config_.policy.rfind('/') + 1);
+  return fingerprint(text) + " " + text;
 }
 
 void Runtime::start() noexcept {
@@ -142,7 +144,7 @@ void Runtime::start() noexcept {
     if (active_ != nullptr || was_spawned()) return;
     if (world_size() < 2) return say_alone();
     std::unique_ptr<Runtime> made;
-    std::string wishes;
+    std::string wishes, mistake;
     try {
       const Config config = Config::from_environment();
       config.apply_log();
@@ -153,17 +155,20 @@ void Runtime::start() noexcept {
       made.reset(new Runtime(config));
       wishes = made->wishes();
     } catch (const Error& e) {
-      wishes = std::string("a mistake: ") + e.what();
-      if (world_rank() == 0) warn(std::string(e.what()) + "; everything is left to MPI");
+      mistake = e.what();
+      wishes = "a mistake: " + mistake.substr(0, mistake.find('\n'));
     }
     const double given = made ? made->config_.timeout_seconds.value_or(0) : 0;
     const double timeout = given > 0 ? std::min(given, longest_presence_wait) : longest_presence_wait;
     const Presence presence = agree_on_presence(wishes, timeout);
     if (!presence.agreed) {
-      if (!presence.why_not.empty()) warn(presence.why_not + "; everything is left to MPI");
+      if (!presence.why_not.empty()) warn(left_to_mpi(presence.why_not));
       return;
     }
-    if (!made) return;
+    if (!made) {
+      if (world_rank() == 0) warn(left_to_mpi(mistake));
+      return;
+    }
     int level = MPI_THREAD_SINGLE;
     PMPI_Query_thread(&level);
     int threads = level >= MPI_THREAD_MULTIPLE && made->config_.nonblocking != Switch::off ? 1 : 0;

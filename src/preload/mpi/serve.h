@@ -50,7 +50,8 @@ inline Group* group_for_later(Call& call, bool begun) {
     call.left_alone_over = group;
     return nullptr;
   };
-  if (!Runtime::get()->has_threads()) return leave("non-blocking calls where MPI lets one thread in only");
+  if (!Runtime::get()->has_threads())
+    return leave("non-blocking calls where MPI lets one thread in only, or LACONIC_NONBLOCKING is off");
   if (!begun && !Runtime::get()->has_starts())
     return leave("persistent calls where another tool comes before Laconic, and starts them");
   if (!begun || group->is_accompanied()) return group;
