@@ -19,7 +19,8 @@
 namespace laconic::preload {
 namespace {
 
-constexpr unsigned longest_interval = 1023;
+constexpr unsigned most_patience = 64;  // whatever comes once in so many calls is always met
+constexpr unsigned longest_interval = 1024;
 
 /// Some MPIs have 2048 communicators, and the program may want many.
 constexpr int most_companies = 256;
@@ -132,8 +133,16 @@ bool Asking::is_due() {
 }
 
 void Asking::learned(bool served) {
-  interval_ = served ? 0 : std::min(2 * interval_ + 1, longest_interval);
-  left_ = interval_;
+  ++times_;
+  if (served) {
+    if (in_vain_ >= patience_) patience_ = std::min(4 * patience_, most_patience);
+    in_vain_ = 0;
+    return;
+  }
+  if (++in_vain_ < patience_) return;
+  unsigned longest = longest_interval;
+  if (const unsigned doublings = (in_vain_ - patience_) / 4 + 1; doublings < 10) longest = 1U << doublings;
+  left_ = 1 + (times_ * 2654435761U >> 16) % longest;  // Knuth's multiplicative hash
 }
 
 Line::Line(MPI_Comm mpi, std::shared_ptr<OwnComm> own, int lane)

@@ -33,15 +33,20 @@ class Unheard {
   static int& depth();
 };
 
-/// How often irregular calls of one kind are agreed on: where nothing comes of it, rarer and rarer. The same decisions
-/// on all ranks, as they make the same calls.
+/// How often irregular calls of one kind are agreed on: where nothing has come of it some times in a row, rarer and
+/// rarer, at uneven distances, so that of calls that take turns (a small gatherv, then a large one) each is met; with
+/// more patience where something comes of it after all. The same decisions on all ranks, as they make the same calls.
 class Asking {
  public:
+  explicit Asking(unsigned patience = 16) : patience_(patience) {}
   bool is_due();
   void learned(bool served);
 
  private:
-  unsigned left_ = 0, interval_ = 0;
+  unsigned patience_;     ///< times in a row
+  unsigned in_vain_ = 0;  ///< times in a row until now
+  unsigned times_ = 0;
+  unsigned left_ = 0;  ///< calls that are not asked about
 };
 
 /// The ranks of one communicator, ready for calls made one after the other.
@@ -177,7 +182,7 @@ class Group {
   int rank_, size_;
   std::uint8_t calls_ = 0;  ///< modulo 256: one more or less is to be noticed
   bool tried_ = false, duplicated_later_ = false;
-  Asking trying_;  ///< again
+  Asking trying_{1};  ///< again
   std::shared_ptr<OwnComm> own_;
   const char* why_none_ = too_many_communicators;
   std::optional<Line> foreground_;
