@@ -1,5 +1,5 @@
 /* A program that sends what it has to the root in each step, after small gathervs that say what it is, which no rule
- * asks for. The large ones must be served, however many small ones there are between them.
+ * asks for. The large ones must be served, with one small one between them or with fifty.
  *
  *   headers TOLERANCE
  *

@@ -19,8 +19,8 @@
 namespace laconic::preload {
 namespace {
 
-constexpr unsigned most_patience = 64;  // whatever comes once in so many calls is always met
-constexpr unsigned longest_interval = 1024;
+constexpr unsigned most_patience = 64;   // what comes once in so many calls is met each time, having been met once
+constexpr unsigned most_doublings = 10;  // of the calls between two that are asked about
 
 /// Some MPIs have 2048 communicators, and the program may want many.
 constexpr int most_companies = 256;
@@ -140,8 +140,7 @@ void Asking::learned(bool served) {
     return;
   }
   if (++in_vain_ < patience_) return;
-  unsigned longest = longest_interval;
-  if (const unsigned doublings = (in_vain_ - patience_) / 4 + 1; doublings < 10) longest = 1U << doublings;
+  const unsigned longest = 1U << std::min((in_vain_ - patience_) / 4 + 1, most_doublings);
   left_ = 1 + (times_ * 2654435761U >> 16) % longest;  // Knuth's multiplicative hash
 }
 
