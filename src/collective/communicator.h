@@ -20,6 +20,15 @@ inline constexpr const char* other_turns =
     "ranks are at different calls: some of them alone left one to the plain library, as where one passes bytes and "
     "another one numbers";
 
+/// What all ranks know of a call, having asked each other, beside what its arguments tell; and what they learn of it.
+struct InAdvance {
+  std::uint64_t bytes = 0;       ///< stand for its size
+  std::uint64_t left_alone = 0;  ///< calls since the last one, taken for its like, that went plainly unasked
+  // Written by the call, where the way is chosen for it:
+  bool pays = true;                     ///< to compress it
+  std::uint64_t may_be_left_alone = 0;  ///< calls of its like between two that are asked about
+};
+
 /// One thread at a time. Every collective must be called by all ranks of the group in the same order.
 class Communicator {
  public:
@@ -78,10 +87,8 @@ class Communicator {
   /// Which of its calls this is, where some may be left out by a rank on its own: ranks whose turns differ find out.
   void set_turn(std::uint8_t turn) { turn_ = turn; }
   [[nodiscard]] std::uint8_t turn() const { return turn_; }
-  /// Bytes that stand for the size of the call that comes next, where its arguments do not tell but all ranks know
-  /// (they have asked each other); nothing: they do not.
-  void set_size_in_advance(std::optional<std::uint64_t> bytes) { size_in_advance_ = bytes; }
-  [[nodiscard]] std::optional<std::uint64_t> size_in_advance() const { return size_in_advance_; }
+  /// Of the call that comes next, where its arguments do not tell its size; nothing: ranks do not know it.
+  [[nodiscard]] std::optional<InAdvance>& in_advance() { return in_advance_; }
   void record(const Report& call);
   /// Of a short call that the plain library made.
   void record_plain(std::uint64_t bytes, double seconds, double result_bound);
@@ -97,7 +104,7 @@ class Communicator {
   std::unique_ptr<BufferPool> pool_;
   std::unique_ptr<Routing> routing_;
   bool usable_ = true;
-  std::optional<std::uint64_t> size_in_advance_;
+  std::optional<InAdvance> in_advance_;
   std::uint8_t turn_ = 0;
 };
 

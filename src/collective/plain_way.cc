@@ -118,12 +118,7 @@ void PlainWay::prepare() {
   if (!offered()) return;
   mode_ = call_.options().mode;
   const Proposal& p = call_.proposal();
-  if (mode_ == Mode::automatic && !plain_.known) {
-    const std::optional<std::uint64_t> advance = comm_.size_in_advance();
-    is_in_advance_ = advance.has_value();
-    const PlainCall like{.bytes = advance.value_or(comm_.routing().last_agreed_size(p.collective)), .known = false};
-    history_ = &comm_.routing().of(kind_of(p, like));
-  }
+  if (!plain_.known) foresee();
   workload_ = {.collective = p.collective,
                .bytes = plain_.bytes,
                .ranks = comm_.size(),
@@ -131,6 +126,24 @@ void PlainWay::prepare() {
                .element_bytes = size_of(p.dtype),
                .combining = combining_of(p)};
   call_.proposal().far = plain_.extent > comm_.plain()->most_elements();
+}
+
+void PlainWay::foresee() {
+  const Proposal& p = call_.proposal();
+  const std::optional<InAdvance>& advance = comm_.in_advance();
+  is_in_advance_ = advance.has_value();
+  if (mode_ != Mode::automatic) return;
+  const PlainCall like{.bytes = is_in_advance_ ? advance->bytes : comm_.routing().last_agreed_size(p.collective),
+                       .known = false};
+  history_ = &comm_.routing().of(kind_of(p, like));
+  if (is_in_advance_) history_->skip(advance->left_alone);
+}
+
+void PlainWay::tell() {
+  if (!is_in_advance_) return;
+  InAdvance& call = *comm_.in_advance();
+  call.pays = history_ != nullptr && !history_->prefers_plain();
+  call.may_be_left_alone = history_ != nullptr ? history_->interval() : std::numeric_limits<std::uint64_t>::max();
 }
 
 CallShape PlainWay::shape() const {
@@ -167,7 +180,7 @@ const Report* PlainWay::at_once() {
 
 bool PlainWay::may_be_unasked() const {
   if (!is_in_advance_) return false;
-  const std::uint64_t most = *comm_.size_in_advance() / size_of(call_.proposal().dtype);
+  const std::uint64_t most = comm_.in_advance()->bytes / size_of(call_.proposal().dtype);
   return most <= comm_.plain()->most_elements() / static_cast<std::uint64_t>(comm_.size());
 }
 
@@ -302,7 +315,9 @@ const Report* PlainWay::if_cheaper(const Agreement& agreed) {
   const bool plainly = history_ != nullptr ? history_->decide(e) : e.plain_model <= e.compressed_model;
   log_choice(workload_, e, plainly);
   if (history_ != nullptr && agreed.verify) history_->forbid_plain();  // the next call must be heard too
-  return plainly ? &run() : nullptr;
+  if (plainly) return &run();
+  tell();
+  return nullptr;
 }
 
 Costs PlainWay::calibrate(CodecKind kind) {
@@ -328,6 +343,7 @@ const Report& PlainWay::run() {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (history_ != nullptr) history_->plain.note(seconds);
   call_.watch(nullptr);
+  tell();
   Report& report = call_.report();
   report.route = Route::plain;
   report.stats.wire_seconds += seconds;

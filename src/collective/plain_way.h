@@ -90,6 +90,10 @@ class PlainWay {
 
  private:
   void prepare();
+  /// What is expected of a call whose arguments do not tell its size.
+  void foresee();
+  /// Whoever knew its size in advance what has become of it.
+  void tell();
   [[nodiscard]] CallShape shape() const;
   [[nodiscard]] bool offered() const;
   /// Of a call whose arguments do not tell its size.

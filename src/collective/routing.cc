@@ -70,11 +70,16 @@ bool History::at_once() {
   return true;
 }
 
+void History::skip(std::uint64_t calls) {
+  at_once_left_ -= std::min(at_once_left_, calls);
+  ways_.skip(calls);
+}
+
 bool History::decide(const Estimates& e) {
   const bool alike = look_alike(e.fraction);
   const double plain_time = e.plain_measured > 0 ? e.plain_measured : e.plain_model;
   const double compressed_time = e.compressed_measured > 0 ? e.compressed_measured : e.compressed_model;
-  const bool prefers_plain = plain_time <= compressed_time;
+  const bool prefers_plain = prefers_plain_ = plain_time <= compressed_time;
   const double plain_worth_a_try = std::max(worth_a_try, short_try / e.compressed_measured);
   const bool no_hope = e.plain_measured == 0 && e.plain_model >= plain_worth_a_try * e.compressed_measured;
   const double plain_known = no_hope ? e.plain_model : e.plain_measured;

@@ -66,7 +66,7 @@ struct Estimates {
 class Trials {
  public:
   /// A call that is not asked about.
-  void skip() { ++calls_since_; }
+  void skip(std::uint64_t calls = 1) { calls_since_ += calls; }
   /// Whether this call goes the other way. Seconds; 0: not measured. For a first try, the model must not give
   /// the other way more than `hope` times as long.
   bool is_due(double taken, double other, double other_model, double hope);
@@ -86,6 +86,12 @@ class History {
 
   /// Whether this call goes plainly without being agreed on. The same on all ranks, and counted.
   bool at_once();
+  /// So many calls went plainly without anybody looking here.
+  void skip(std::uint64_t calls);
+  /// After how many calls decide() was last content to be asked again.
+  [[nodiscard]] std::uint64_t interval() const { return interval_; }
+  /// Whether decide() found the plain way faster, whichever the call took then.
+  [[nodiscard]] bool prefers_plain() const { return prefers_plain_; }
   /// Whether the call that is being agreed on goes plainly. May let some of the next ones go at_once(), more and more
   /// often, so that asking costs a hundredth of what the calls take.
   bool decide(const Estimates& e);
@@ -113,8 +119,8 @@ class History {
   std::uint64_t repeats_left_ = 0;
   std::uint64_t alike_ = 0;         ///< looks at data in a row that have found what the one before found
   std::uint64_t enough_alike_ = 4;  ///< before a call repeats the last one; more where that was wrong
-  bool prefers_direct_ = false;     ///< of schedules, when last asked
-  double fraction_ = 0;             ///< of the last compressed call
+  bool prefers_plain_ = false, prefers_direct_ = false;  ///< when last asked
+  double fraction_ = 0;                                  ///< of the last compressed call
   double model_ = 0;  ///< seconds that the model gave the call agreed on, if that is compressed and was asked about
 };
 

@@ -182,7 +182,7 @@ TEST(Learning, CallsWhoseSizeIsKnownInAdvanceNeedNotBeAskedAbout) {
       EXPECT_EQ(route, Route::plain);
       EXPECT_NE(messages, 0U);
     }
-    comm.set_size_in_advance(64000);
+    comm.in_advance() = InAdvance{.bytes = 64000};
     const auto routes = routes_of_parts(rank, comm, 4);
     EXPECT_NE(routes[0].second, 0U);
     for (std::size_t i = 1; i < routes.size(); ++i) {
@@ -191,6 +191,50 @@ TEST(Learning, CallsWhoseSizeIsKnownInAdvanceNeedNotBeAskedAbout) {
     }
   };
   on_ranks(2, body);
+}
+
+TEST(Learning, WhoKnowsTheSizeHearsHowManyCallsNeedNotBeAskedAbout) {
+  const auto body = [](int rank, Communicator& comm) {
+    comm.routing().set_costs(CodecKind::grid64, {link, {slow, slow}});
+    comm.in_advance() = InAdvance{.bytes = 64000};
+    routes_of_parts(rank, comm, 1);
+    const std::uint64_t enough = comm.in_advance()->may_be_left_alone;
+    EXPECT_FALSE(comm.in_advance()->pays);
+    ASSERT_GE(enough, 3U);
+    comm.in_advance() = InAdvance{.bytes = 64000, .left_alone = enough - 2};
+    EXPECT_EQ(routes_of_parts(rank, comm, 1).front().second, 0U);
+    comm.in_advance() = InAdvance{.bytes = 64000};
+    EXPECT_NE(routes_of_parts(rank, comm, 1).front().second, 0U) << "it is time to ask again";
+  };
+  on_ranks(2, body);
+}
+
+TEST(Learning, WhoKnowsTheSizeHearsThatCompressingPays) {
+  const auto body = [](int rank, Communicator& comm) {
+    comm.routing().set_costs(CodecKind::grid64, {{1e-3, 1e6}, {quick, quick}});
+    comm.in_advance() = InAdvance{.bytes = 64000, .left_alone = 5};
+    EXPECT_NE(routes_of_parts(rank, comm, 1).front().first, Route::plain);
+    EXPECT_TRUE(comm.in_advance()->pays);
+  };
+  on_ranks(2, body);
+}
+
+TEST(Learning, PlainCallsWhoseSizeIsKnownInAdvanceAreAskedAboutOnce) {
+  on_ranks(2, [](int, Communicator& comm) {
+    const std::vector<std::size_t> counts{8000, 7000};
+    const std::vector<double> mine(counts[static_cast<std::size_t>(comm.rank())], 1);
+    std::vector<double> got(15000);
+    Options plain = with("1e-3");
+    plain.mode = Mode::plain;
+    for (int i = 0; i < 3; ++i) {
+      comm.in_advance() = InAdvance{.bytes = 64000};
+      const Report report = allgather(view(mine), view(got), {.counts = counts}, comm, plain);
+      EXPECT_EQ(report.route, Route::plain);
+      EXPECT_EQ(report.messages_sent == 0, i > 0) << "call " << i;
+      EXPECT_FALSE(comm.in_advance()->pays);
+      EXPECT_GT(comm.in_advance()->may_be_left_alone, 1000U);
+    }
+  });
 }
 
 /// Calls of one kind, one after another, of many blocks: which messages they took, and that their results are one.

@@ -1,7 +1,9 @@
 /* A program that sends what it has to the root in each step, after small gathervs that say what it is, which no rule
  * asks for. The large ones must be served, with one small one between them or with fifty.
  *
- *   headers TOLERANCE
+ *   headers TOLERANCE [alone]
+ *
+ * "alone": without the small ones.
  *
  * Prints "N calls, all as they should be" on rank 0, or what was wrong, with exit status 1; the report says what was
  * served. */
@@ -38,7 +40,7 @@ int main(int argc, char** argv) {
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     for (int step = 0; step < STEPS; ++step) {
-      for (int s = 0; s < small_ones[k]; ++s) gather(x, FEW, all, tolerance, comm);
+      for (int s = 0; argc < 3 && s < small_ones[k]; ++s) gather(x, FEW, all, tolerance, comm);
       gather(x, MANY, all, tolerance, comm);
     }
     MPI_Comm_free(&comm);

@@ -337,11 +337,11 @@ std::optional<Op> op_for(const Call& call, const TypeInfo& type) {
 
 }  // namespace
 
-std::vector<const Side*> sides_of(const Call& call, int rank) {
-  std::vector<const Side*> sides;
+Sides sides_of(const Call& call, int rank) {
+  Sides sides;
   const bool root = rank == call.root;
   const auto consider = [&](const Side& side, bool used, bool may_be_in_place) {
-    if (used && !(may_be_in_place && in_place(side))) sides.push_back(&side);
+    if (used && !(may_be_in_place && in_place(side))) sides.add(side);
   };
   const bool all = !is_rooted(call.collective), scatters = call.collective == Collective::scatter;
   const bool receives = call.collective != Collective::bcast && (all || root);
@@ -423,7 +423,7 @@ std::optional<Shape> shape_of(const Call& call, int rank, int size) {
 
 bool is_refused(const Call& call, int rank, int size) {
   if (is_rooted(call.collective) && (call.root < 0 || call.root >= size)) return true;
-  const std::vector<const Side*> sides = sides_of(call, rank);
+  const Sides sides = sides_of(call, rank);
   return std::any_of(sides.begin(), sides.end(), [&](const Side* side) {
     return !elements_of(*side, size) || !is_type(call, *side) || is_misplaced(*side, size);
   });
@@ -445,6 +445,11 @@ Word word_of(const Call& call, int rank, int size) {
   return word;
 }
 
+std::uint64_t bytes_of_part(const Call& call, int rank, int size) {
+  const Side& side = common_side(call, rank);
+  return in_place(side) ? 0 : bytes_of(side, size);
+}
+
 std::optional<Shape> shape_of(const Word* words, int size) {
   std::uint8_t dtype = 0;
   std::uint64_t most = 0;
@@ -459,7 +464,6 @@ std::optional<Shape> shape_of(const Word* words, int size) {
 }
 
 Report make(const Call& call, const Shape& shape, Communicator& comm, const Options& options) {
-  comm.set_size_in_advance(shape.bytes);
   return comm.whole([&] { return Maker(call, shape, comm, options).run(); });
 }
 

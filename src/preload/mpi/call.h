@@ -3,10 +3,10 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "collective/collective.h"
 #include "collective/communicator.h"
@@ -117,13 +117,28 @@ struct Word {
   std::uint8_t dtype = 0;   ///< 0: it has no elements
   std::uint8_t refused = 0;
   std::uint8_t turn = 0;  ///< Communicator::turn()
+  std::uint8_t news = 0;  ///< Asking::take_news()
 };
 Word word_of(const Call& call, int rank, int size);
+/// Bytes of this rank's part of an irregular call, for a guess: 0 where it is in place.
+std::uint64_t bytes_of_part(const Call& call, int rank, int size);
 std::optional<Shape> shape_of(const Word* words, int size);
 
+/// One side or both.
+class Sides {
+ public:
+  void add(const Side& side) { each_[count_++] = &side; }
+  [[nodiscard]] std::size_t size() const { return count_; }
+  [[nodiscard]] const Side* const* begin() const { return each_.data(); }
+  [[nodiscard]] const Side* const* end() const { return begin() + count_; }
+
+ private:
+  std::array<const Side*, 2> each_{};
+  std::size_t count_ = 0;
+};
 /// The sides that mean something on this rank: all but those in place, where MPI has that, and those of interest at the
 /// root only.
-std::vector<const Side*> sides_of(const Call& call, int rank);
+Sides sides_of(const Call& call, int rank);
 
 /// Makes the call over `comm`, which has the ranks of call.comm. Layouts that are no plain arrays are copied to such
 /// before and from them afterwards. Throws Error.

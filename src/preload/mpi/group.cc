@@ -19,8 +19,9 @@
 namespace laconic::preload {
 namespace {
 
-constexpr unsigned most_patience = 64;   // what comes once in so many calls is met each time, having been met once
-constexpr unsigned most_doublings = 10;  // of the calls between two that are asked about
+/// Calls between two that are asked about, where a rule asks for them: beside what takes as long as they do asking
+/// costs little enough then.
+constexpr std::uint64_t most_left_alone = 128;
 
 /// Some MPIs have 2048 communicators, and the program may want many.
 constexpr int most_companies = 256;
@@ -126,49 +127,57 @@ int& Unheard::depth() {
   return n;
 }
 
-bool Asking::is_due() {
-  if (left_ == 0) return true;
-  --left_;
-  return false;
-}
-
-void Asking::learned(bool served) {
-  ++times_;
-  if (served) {
-    if (in_vain_ >= patience_) patience_ = std::min(4 * patience_, most_patience);
-    in_vain_ = 0;
-    return;
-  }
-  if (++in_vain_ < patience_) return;
-  const unsigned longest = 1U << std::min((in_vain_ - patience_) / 4 + 1, most_doublings);
-  left_ = 1 + (times_ * 2654435761U >> 16) % longest;  // Knuth's multiplicative hash
-}
-
 Line::Line(MPI_Comm mpi, std::shared_ptr<OwnComm> own, int lane)
     : mpi_(mpi),
       name_(name_of_rank_0(mpi)),
       comm_(share_mpi_transport(std::move(own), lane, mpi, patience(), nodes_among(mpi))) {}
 
-bool Line::passes_over(Collective collective) {
+bool Line::passes_over(const Call& call) {
   comm_.require_usable();
-  return !asking_[static_cast<std::size_t>(collective)].is_due();
+  Irregular& calls = like(call);
+  if (calls.asking.is_due(part_of(call))) return false;
+  if (calls.plain_bytes != 0) {
+    comm_.record_plain(calls.plain_bytes, 0, 0);
+    tally_of_process().add(call.collective, calls.plain_bytes, comm_.last(), 0);
+  }
+  return true;
 }
 
-std::optional<Shape> Line::agree(Collective collective, const Word& mine) {
-  Word word = mine;
+std::optional<Shape> Line::agree(const Call& call) {
+  Asking& asking = like(call).asking;
+  Word word = word_of(call, comm_.rank(), comm_.size());
   word.turn = comm_.turn();
+  word.news = asking.take_news() ? 1 : 0;
   const auto words = exchange(word);
   if (std::any_of(words.begin(), words.end(), [&](const Word& w) { return w.turn != word.turn; })) {
     comm_.mark_unusable();
-    throw Error(Code::mismatch, std::string(laconic::name_of(collective)) + ": " + other_turns);
+    throw Error(Code::mismatch, std::string(laconic::name_of(call.collective)) + ": " + other_turns);
   }
+  if (std::any_of(words.begin(), words.end(), [](const Word& w) { return w.news != 0; })) asking.heard_news();
   const std::optional<Shape> shape = shape_of(words.data(), comm_.size());
-  if (!shape) learned(collective, false);
+  if (!shape) learned_nothing(call);
   return shape;
 }
 
-void Line::learned(Collective collective, bool served) {
-  asking_[static_cast<std::size_t>(collective)].learned(served);
+void Line::learned_nothing(const Call& call) {
+  Irregular& calls = like(call);
+  calls.asking.came_to_nothing(part_of(call));
+  calls.plain_bytes = 0;
+}
+
+InAdvance Line::in_advance(const Call& call, const Shape& shape) {
+  return {.bytes = shape.bytes, .left_alone = call.irregular ? like(call).asking.take_left_alone() : 0};
+}
+
+void Line::learned(const Call& call, const InAdvance& outcome) {
+  Irregular& calls = like(call);
+  calls.plain_bytes = outcome.pays ? 0 : outcome.bytes;
+  if (outcome.pays) {
+    calls.asking.came_to_something(part_of(call));
+  } else if (outcome.may_be_left_alone != 0) {
+    const std::uint64_t most = std::min(outcome.may_be_left_alone, most_left_alone);
+    calls.asking.came_to_nothing(part_of(call), static_cast<unsigned>(most));
+  }
 }
 
 BackgroundLine::BackgroundLine(MPI_Comm program, std::shared_ptr<OwnComm> own)
@@ -232,7 +241,7 @@ void Group::accompany() {
   tried_ = true;
   Company company = make_company(comm_);
   tried_ = company.why_none != beside_others;
-  trying_.learned(tried_);
+  if (!tried_) trying_.came_to_nothing();
   own_ = std::move(company.own);
   why_none_ = company.why_none;
 }

@@ -14,6 +14,7 @@
 
 #include "collective/communicator.h"
 #include "core/worker.h"
+#include "preload/asking.h"
 #include "preload/mpi/call.h"
 #include "transport/mpi/mpi.h"
 
@@ -33,22 +34,6 @@ class Unheard {
   static int& depth();
 };
 
-/// How often irregular calls of one kind are agreed on: where nothing has come of it some times in a row, rarer and
-/// rarer, at uneven distances, so that of calls that take turns (a small gatherv, then a large one) each is met; with
-/// more patience where something comes of it after all. The same decisions on all ranks, as they make the same calls.
-class Asking {
- public:
-  explicit Asking(unsigned patience = 16) : patience_(patience) {}
-  bool is_due();
-  void learned(bool served);
-
- private:
-  unsigned patience_;     ///< times in a row
-  unsigned in_vain_ = 0;  ///< times in a row until now
-  unsigned times_ = 0;
-  unsigned left_ = 0;  ///< calls that are not asked about
-};
-
 /// The ranks of one communicator, ready for calls made one after the other.
 class Line {
  public:
@@ -58,9 +43,9 @@ class Line {
   [[nodiscard]] MPI_Comm mpi() const { return mpi_; }
   /// Rank 0's, when this was made: the name decides about rules, so it must be the same everywhere.
   [[nodiscard]] const std::string& name() const { return name_; }
-  /// Whether an irregular call is not asked about, but left to MPI, and if so, counted. The same on all ranks. Throws
-  /// if the communicator is unusable.
-  bool passes_over(Collective collective);
+  /// Whether an irregular call is not asked about, but left to MPI, and if so, counted; also in the report, where a
+  /// rule asked for the last one that was asked about. The same on all ranks. Throws if the communicator is unusable.
+  bool passes_over(const Call& call);
   /// Every rank's value. After an error the communicator is unusable. Collective.
   template <typename T>
   std::vector<T> exchange(const T& mine) {
@@ -73,15 +58,26 @@ class Line {
     }
   }
   /// What an irregular call is; nothing: it is left to MPI. Throws where ranks are at different calls. Collective.
-  std::optional<Shape> agree(Collective collective, const Word& mine);
-  /// What became of one that was agreed on. The same on all ranks.
-  void learned(Collective collective, bool served);
+  std::optional<Shape> agree(const Call& call);
+  /// No rule asks for one that was agreed on.
+  void learned_nothing(const Call& call);
+  /// One does: what is known of the call beside its arguments, before it is made; and what has come of that.
+  [[nodiscard]] InAdvance in_advance(const Call& call, const Shape& shape);
+  void learned(const Call& call, const InAdvance& outcome);
 
  private:
   MPI_Comm mpi_;
   std::string name_;
   Communicator comm_;
-  std::array<Asking, 16> asking_;  ///< by collective
+  struct Irregular {
+    Asking asking;
+    std::uint64_t plain_bytes = 0;  ///< of the last that was asked about, where a rule asked for it but MPI is faster
+  };
+  Irregular& like(const Call& call) { return irregular_[static_cast<std::size_t>(call.collective)]; }
+  [[nodiscard]] std::uint64_t part_of(const Call& call) const {
+    return bytes_of_part(call, comm_.rank(), comm_.size());
+  }
+  std::array<Irregular, 16> irregular_;  ///< by collective
 };
 
 /// The same for calls that run while the program does something else: over a communicator of Laconic's, on a thread of

@@ -9,7 +9,7 @@
 namespace laconic::preload {
 
 Kept::Kept(Call& call, int rank, int size) {
-  const std::vector<const Side*> meant = sides_of(call, rank);  // the others may be anything
+  const Sides meant = sides_of(call, rank);  // the others may be anything
   for (Side* side : {&call.send, &call.recv}) {
     if (std::find(meant.begin(), meant.end(), side) == meant.end()) continue;
     keep(side->type);

@@ -46,7 +46,7 @@ struct Pending {
 /// Whether all ranks know, by the calls before it over this line, that this one is MPI's own; counted then. Asked again
 /// after a no it says so again.
 bool is_known_plain(Runtime& runtime, Line& line, const Call& call, const std::string& label) {
-  if (call.irregular) return line.passes_over(call.collective);
+  if (call.irregular) return line.passes_over(call);
   Communicator& comm = line.comm();
   const std::optional<Shape> shape = shape_of(call, comm.rank(), comm.size());
   if (!shape) return true;
@@ -100,17 +100,21 @@ std::string failure_of(Work&& work) {
 /// Makes one call over a line, and counts it, unless it is MPI's own: false.
 bool serve(Runtime& runtime, Line& line, const Call& call, const std::string& label) {
   const Unheard errors;
-  if (call.irregular && line.passes_over(call.collective)) return false;
+  if (call.irregular && line.passes_over(call)) return false;
   Communicator& comm = line.comm();
-  const std::optional<Shape> shape = call.irregular
-                                         ? line.agree(call.collective, word_of(call, comm.rank(), comm.size()))
-                                         : shape_of(call, comm.rank(), comm.size());
+  const std::optional<Shape> shape = call.irregular ? line.agree(call) : shape_of(call, comm.rank(), comm.size());
   if (!shape && call.irregular) tally_of_process().pass("irregular calls of nothing, or of types that are not served");
   const Rule* const rule = shape ? runtime.common_rule_for(call.collective, *shape, line, label) : nullptr;
-  if (shape && call.irregular) line.learned(call.collective, rule != nullptr);
-  if (rule == nullptr) return false;
+  if (rule == nullptr) {
+    if (shape && call.irregular) line.learned_nothing(call);
+    return false;
+  }
   const Options options = options_under(*rule, runtime.config());
+  comm.in_advance() = line.in_advance(call, *shape);
   const Report report = make(call, *shape, comm, options);
+  // Where labels matter the next one may be under another rule.
+  if (call.irregular && !runtime.depends_on_label(call.collective, *shape, line.name(), comm.size()))
+    line.learned(call, *comm.in_advance());
   tally_of_process().add(call.collective, shape->bytes, report,
                          plain_estimate(call.collective, shape->bytes, report, comm));
   return true;
