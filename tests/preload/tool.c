@@ -8,7 +8,7 @@ extern int tool_calls;
 int tool_calls = 0;
 
 #ifdef BY_NAME
-#define MPIS_OWN(function) (*(int (**)()) & (void*[]){dlsym(RTLD_NEXT, #function)})
+#define MPIS_OWN(function) (*(__typeof__(&P##function)*)(void*[]){dlsym(RTLD_NEXT, #function)})
 #else
 #define MPIS_OWN(function) P##function
 #endif
