@@ -64,9 +64,11 @@ void LczReader::corrupt(const std::string& why) const {
 
 void LczReader::read_header() {
   std::vector<std::uint8_t> head(fixed_bytes);
-  if (file_.size() >= head.size()) file_.read_at(0, head);
+  const bool whole = file_.size() >= head.size();
+  file_.read_at(0, std::span(head).first(whole ? head.size() : file_.size()));
   if (std::memcmp(head.data(), lcz_magic.data(), lcz_magic.size() - 1) != 0)
     throw Failure(Exit::bad_data, fmt::format("'{}' is no .lcz file", path()));
+  if (!whole) corrupt("it ends inside its header");
   if (head[3] != lcz_magic[3])
     throw Failure(Exit::bad_data,
                   fmt::format("'{}' has version {}; this command reads version {}", path(), head[3], lcz_magic[3]));
