@@ -71,7 +71,9 @@ typedef enum laconic_schedule LACONIC_ENUM_BASE {
 /* Whether a call compresses. Automatic: what is expected to be faster, judged by a model of link and codec, a sample of
  * the data, and what calls of the same kind took before. A call that goes plainly has no compression error, but the
  * plain library's own rounding. Once that has been decided, the next calls of its kind may go without any exchange
- * between ranks; what holds when ranks then disagree or die is what holds for the plain library. */
+ * between ranks; what holds when ranks then disagree or die is what holds for the plain library. When they ask again
+ * and turn out to be a call apart, that call is LACONIC_MISMATCH on all of them, and the communicator cannot be used
+ * any more. */
 typedef enum laconic_mode LACONIC_ENUM_BASE {
   LACONIC_MODE_DEFAULT = 0, /* not set; LACONIC_MODE, else automatic */
   LACONIC_MODE_AUTOMATIC = 1,
@@ -163,8 +165,9 @@ typedef struct laconic_stats {
    * that the plain library made of data that nobody had looked at. Of a minimum or maximum that the plain library made
    * it says nothing where operands are NaN, which that may lose. */
   double result_bound;
-  /* If the last call was verified: the largest absolute error of its result on any rank, and how many elements all
-   * ranks compared; else NaN and 0. What verifying sends is counted nowhere. */
+  /* If the last call was verified: the largest absolute difference between its result on any rank and the exact one,
+   * rounded to the type, and how many elements all ranks compared; else NaN and 0. What verifying sends is counted
+   * nowhere. */
   double achieved_error;
   uint64_t verified;
   uint64_t plain_calls; /* of calls, those that the plain library made */
@@ -189,7 +192,8 @@ const char* laconic_error_name(int error);
 
 int laconic_comm_rank(const laconic_comm* comm); /* -1 for NULL */
 int laconic_comm_size(const laconic_comm* comm); /* -1 for NULL */
-/* For calls from now on. What is not set becomes the environment's again; NULL: everything. */
+/* For calls from now on. What is not set becomes the environment's again; NULL: everything. Local: of a mistake here
+ * the other ranks hear nothing. */
 int laconic_comm_set_options(laconic_comm* comm, const laconic_options* options);
 /* Of the last call that succeeded, or of all of them. */
 int laconic_comm_last(const laconic_comm* comm, laconic_stats* stats);

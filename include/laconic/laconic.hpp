@@ -82,6 +82,7 @@ inline void wait_all(std::span<Request> requests) {
 /// as of any other.
 class Comm {
  public:
+  /// Takes it over. Local, as set_options() is: of a mistake in the options the other ranks hear nothing.
   explicit Comm(laconic_comm* raw, const Options& options = {}) : raw_(raw) { set_options(options); }
 
   [[nodiscard]] int rank() const { return laconic_comm_rank(raw_.get()); }

@@ -39,7 +39,9 @@ int laconic_comm_size(const laconic_comm* comm) { return comm == nullptr ? -1 : 
 int laconic_comm_set_options(laconic_comm* comm, const laconic_options* options) {
   return guarded([&] {
     lac::Communicator& c = lac::api::required(comm);
-    c.set_defaults(lac::api::options_from(options, lac::api::options_from_environment()));
+    const lac::Options o = lac::api::options_from(options, lac::api::options_from_environment());
+    lac::require_threads(o.threads);
+    c.set_defaults(o);
   });
 }
 

@@ -107,14 +107,14 @@ const Report& alltoallv(const ConstArray& send, const Parts& out, const MutArray
   const auto recv_counts = in.counts;
   call.check_arrays(send, recv, send.data);
   call.check_bound(send.dtype);
-  const std::size_t own = me < send_counts.size() ? send_counts[me] : 0;
-  call.check_parts(out, send.count, own);
-  call.check_parts(in, recv.count, own);
   call.check([&] {
     const bool alike = std::ranges::equal(send_counts, recv_counts) && std::ranges::equal(out.displs, in.displs);
     if (send.data != recv.data || send.count == 0 || alike) return;
     throw Error(Code::invalid_argument, "in place, counts and displs of send and recv must be the same");
   });
+  const std::size_t own = me < send_counts.size() ? send_counts[me] : 0;
+  call.check_parts(out, send.count, own);
+  call.check_parts(in, recv.count, own);
   std::vector<ConstArray> parts;
   std::vector<MutArray> places;
   call.check([&] {

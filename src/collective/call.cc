@@ -341,7 +341,7 @@ void refuse(const CallShape& shape, bool sizes_known, Communicator& comm, const 
   try {
     call.agree(CountRule::equal);
   } catch (const Error& e) {
-    if (e.code() != Code::transport) throw;
+    if (e.code() != Code::transport && comm.usable()) throw;
     throw Error(e.code(), std::string(e.what()) + "; this rank could not begin its call: " + why.what());
   }
   throw why;

@@ -62,6 +62,7 @@ void Communicator::record_plain(std::uint64_t bytes, double seconds, double resu
     s.calls = s.plain_calls = 1;
     last_is_plain_ = true;
   }
+  count_unasked();
   last_.result_bound = result_bound;
   s.original_bytes = s.wire_bytes = bytes;
   s.wire_seconds = seconds;

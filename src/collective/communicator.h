@@ -18,7 +18,7 @@ class Routing;
 /// Why ranks of different turns (Communicator::set_turn()) cannot go on.
 inline constexpr const char* other_turns =
     "ranks are at different calls: some of them alone left one to the plain library, as where one passes bytes and "
-    "another one numbers";
+    "another one numbers, or another bound or mode";
 
 /// What all ranks know of a call, having asked each other, beside what its arguments tell; and what they learn of it.
 struct InAdvance {
@@ -87,6 +87,8 @@ class Communicator {
   /// Which of its calls this is, where some may be left out by a rank on its own: ranks whose turns differ find out.
   void set_turn(std::uint8_t turn) { turn_ = turn; }
   [[nodiscard]] std::uint8_t turn() const { return turn_; }
+  /// A call went plainly, and nobody was asked: perhaps on this rank only.
+  void count_unasked() { ++turn_; }
   /// Of the call that comes next, where its arguments do not tell its size; nothing: ranks do not know it.
   [[nodiscard]] std::optional<InAdvance>& in_advance() { return in_advance_; }
   void record(const Report& call);

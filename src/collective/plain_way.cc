@@ -175,7 +175,9 @@ const Report* PlainWay::at_once() {
     const bool leaves = comm_.plain()->can_leave_on_stream();
     comm_.routing().shortcuts().learn(shape(), call_.options(), defaults, history_, leaves);
   }
-  return &run();
+  const Report& report = run();
+  comm_.count_unasked();
+  return &report;
 }
 
 bool PlainWay::may_be_unasked() const {

@@ -379,4 +379,23 @@ TEST_F(ApiArguments, InPlaceOnlyWhereItMeansSomething) {
   }
 }
 
+// What no call could have later is refused at once, and the options stay as they were.
+TEST_F(ApiArguments, OfTheCommunicatorsOptions) {
+  laconic_options o = LACONIC_OPTIONS_INIT;
+  o.threads = 5000;
+  expect_refused(laconic_comm_set_options(raw, &o), "threads = 5000: want 1 to 1024");
+  o.threads = 1;
+  o.bound = "1e-3REL";
+  expect_refused(laconic_comm_set_options(raw, &o), "1e-3REL");
+  expect_works();
+}
+
+TEST_F(ApiArguments, CountsThatDifferInPlace) {
+  std::vector<std::size_t> out(n, 10), in(n, 10);
+  in[static_cast<std::size_t>(comm.rank())] = 11;
+  expect_refused(laconic_alltoallv(LACONIC_IN_PLACE, out.data(), nullptr, r, in.data(), nullptr, f32, raw, nullptr),
+                 "in place, counts and displs of send and recv must be the same");
+  expect_works();
+}
+
 }  // namespace

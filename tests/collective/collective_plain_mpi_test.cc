@@ -450,5 +450,63 @@ TEST_F(PlainMpi, AnotherModeIsAnErrorOnEveryRank) {
   }
 }
 
+/// Broadcasts that go plainly, and which ranks no longer ask about.
+Options settle(Communicator& comm, std::vector<float>& x) {
+  const Options o = with("1e-3", Mode::plain);
+  for (int i = 0; i < 2; ++i) bcast(view(x), 0, comm, o);
+  EXPECT_EQ(comm.last().messages_sent, 0U);
+  return o;
+}
+
+/// The root's calls return before the others have come. So where a rank alone asks about one that went plainly at the
+/// root, the root's next question is its answer, and all that it gets from then on would be another call's.
+TEST_F(PlainMpi, RanksOneCallApartNeverTakeAnothersData) {
+  if (n == 1) GTEST_SKIP() << "one rank agrees with itself";
+  std::vector<float> x(256, 1.0F);
+  const Options o = settle(comm, x);
+  if (comm.rank() == 0) bcast(view(x), 0, comm, o);
+  for (int value = 100; value < 400; value += 100) {
+    if (comm.rank() == 0) x.assign(x.size(), static_cast<float>(value));
+    try {
+      bcast(view(x), 0, comm, with("1e-3", Mode::compressed));
+      ADD_FAILURE() << "rank " << me << " took " << x[5] << " for " << value;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), value == 100 ? Code::mismatch : Code::transport) << e.what();
+    }
+  }
+  EXPECT_FALSE(comm.usable());
+  PMPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_F(PlainMpi, WhatEveryRankRefusesDoesNoHarm) {
+  if (n == 1) GTEST_SKIP() << "one rank asks nobody";
+  std::vector<float> x(256, 1.0F);
+  const Options o = settle(comm, x);
+  for (int i = 0; i < 3; ++i) EXPECT_THROW(bcast({nullptr, x.size(), DType::f32}, 0, comm, o), Error);
+  if (comm.rank() == 0) x.assign(x.size(), 7);
+  for (int i = 0; i < 3; ++i) bcast(view(x), 0, comm, o);
+  EXPECT_EQ(x[200], 7);
+}
+
+/// As soon as ranks ask each other again.
+TEST_F(PlainMpi, WhatOneRankAloneRefusesIsFoundOut) {
+  if (n == 1) GTEST_SKIP() << "one rank refuses for all";
+  std::vector<float> x(256, 1.0F);
+  const Options o = settle(comm, x);
+  const bool refuses = me == n - 1;  // a leaf of every tree
+  if (refuses) {
+    EXPECT_THROW(bcast({nullptr, x.size(), DType::f32}, 0, comm, o), Error);
+  } else {
+    bcast(view(x), 0, comm, o);
+  }
+  try {
+    bcast(view(x), 0, comm, with("1e-3", Mode::compressed));
+    ADD_FAILURE() << "rank " << me << " heard nothing";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::mismatch) << e.what();
+  }
+  EXPECT_FALSE(comm.usable());
+}
+
 }  // namespace
 }  // namespace laconic
