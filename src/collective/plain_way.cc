@@ -130,20 +130,17 @@ void PlainWay::prepare() {
 
 void PlainWay::foresee() {
   const Proposal& p = call_.proposal();
-  const std::optional<InAdvance>& advance = comm_.in_advance();
-  is_in_advance_ = advance.has_value();
+  if (comm_.in_advance()) advance_ = &*comm_.in_advance();
   if (mode_ != Mode::automatic) return;
-  const PlainCall like{.bytes = is_in_advance_ ? advance->bytes : comm_.routing().last_agreed_size(p.collective),
-                       .known = false};
-  history_ = &comm_.routing().of(kind_of(p, like));
-  if (is_in_advance_) history_->skip(advance->left_alone);
+  const std::uint64_t bytes = advance_ != nullptr ? advance_->bytes : comm_.routing().last_agreed_size(p.collective);
+  history_ = &comm_.routing().of(kind_of(p, {.bytes = bytes, .known = false}));
+  if (advance_ != nullptr) history_->skip(advance_->left_alone);
 }
 
 void PlainWay::tell() {
-  if (!is_in_advance_) return;
-  InAdvance& call = *comm_.in_advance();
-  call.pays = history_ != nullptr && !history_->prefers_plain();
-  call.may_be_left_alone = history_ != nullptr ? history_->interval() : std::numeric_limits<std::uint64_t>::max();
+  if (advance_ == nullptr) return;
+  advance_->pays = history_ != nullptr && !history_->prefers_plain();
+  advance_->may_be_left_alone = history_ != nullptr ? history_->interval() : std::numeric_limits<std::uint64_t>::max();
 }
 
 CallShape PlainWay::shape() const {
@@ -181,8 +178,8 @@ const Report* PlainWay::at_once() {
 }
 
 bool PlainWay::may_be_unasked() const {
-  if (!is_in_advance_) return false;
-  const std::uint64_t most = comm_.in_advance()->bytes / size_of(call_.proposal().dtype);
+  if (advance_ == nullptr) return false;
+  const std::uint64_t most = advance_->bytes / size_of(call_.proposal().dtype);
   return most <= comm_.plain()->most_elements() / static_cast<std::uint64_t>(comm_.size());
 }
 
@@ -274,7 +271,7 @@ bool PlainWay::learn_size(const Agreement& agreed) {
   plain_.bytes = workload_.bytes = plain_.elements * size_of(call_.proposal().dtype);
   if (plain_.elements > comm_.plain()->most_elements()) return false;
   if (mode_ != Mode::automatic) return true;
-  if (!is_in_advance_) {
+  if (advance_ == nullptr) {
     const std::uint64_t last = std::exchange(comm_.routing().last_agreed_size(workload_.collective), plain_.bytes);
     is_as_expected_ = std::bit_width(last) == std::bit_width(plain_.bytes);
     history_ = &comm_.routing().of(kind_of(call_.proposal(), plain_));

@@ -123,9 +123,9 @@ class PlainWay {
   void (*make_)(const void* run, PlainCollectives& library);
   Mode mode_ = Mode::compressed;  ///< for this call
   History* history_ = nullptr;
-  bool is_as_expected_ = true;  ///< the size: what ranks have told each other is of calls like this one
-  bool is_in_advance_ = false;  ///< the size, of a call whose arguments do not tell
-  bool repeats_ = false;        ///< the last call of its kind, if this one is agreed on: see History
+  bool is_as_expected_ = true;    ///< the size: what ranks have told each other is of calls like this one
+  InAdvance* advance_ = nullptr;  ///< of a call whose arguments do not tell its size, if that is known nevertheless
+  bool repeats_ = false;          ///< the last call of its kind, if this one is agreed on: see History
   Workload workload_;
   ConstArray operand_{};
 };
