@@ -27,8 +27,17 @@ std::size_t largest_of_leaf(unsigned leaf) {
   return largest;
 }
 std::size_t find_largest() { return std::max(largest_of_leaf(4), largest_of_leaf(0x8000001D)); }
+
+bool is_of_amd() {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  return __get_cpuid(0, &a, &b, &c, &d) != 0 && c == 0x444D4163;  // the end of "AuthenticAMD"
+}
 #else
 std::size_t find_largest() { return 0; }
+bool is_of_amd() { return false; }
 #endif
 
 }  // namespace
@@ -36,6 +45,11 @@ std::size_t find_largest() { return 0; }
 std::size_t largest_cache_bytes() {
   static const std::size_t bytes = find_largest();
   return bytes;
+}
+
+bool few_lines_on_their_way() {
+  static const bool few = !is_of_amd();
+  return few;
 }
 
 }  // namespace laconic

@@ -4,6 +4,7 @@
 #include "codec/slice/chunk_integers.h"
 #include "codec/slice/kernel_sets.h"
 #include "codec/slice/scratch.h"
+#include "core/cache.h"
 
 #if defined(__x86_64__)
 

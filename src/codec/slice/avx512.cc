@@ -3,6 +3,7 @@
 // ones.
 #include "codec/slice/chunk_integers.h"
 #include "codec/slice/kernel_sets.h"
+#include "core/cache.h"
 
 #if defined(__x86_64__) && !defined(LACONIC_WITHOUT_AVX512)
 

@@ -3,6 +3,7 @@
 #include "codec/slice/chunk_integers.h"
 #include "codec/slice/kernel_sets.h"
 #include "codec/slice/scratch.h"
+#include "core/cache.h"
 
 #if defined(__x86_64__) && !defined(LACONIC_WITHOUT_AVX512)
 
@@ -236,6 +237,7 @@ struct Avx512xPlanes : Avx512xReader {
   }
 };
 
+#include "codec/slice/avx512x_sections.h"
 #include "codec/slice/avx512x_stages.h"
 
 struct Avx512x : Avx512xPlanes {

@@ -12,8 +12,11 @@
 struct Ahead {
   const std::uint8_t* elements;
   int bytes;
+  bool spread;  ///< whether all passes over a chunk's blocks fetch some of the lines, of elements of four bytes
   Ahead(const void* chunk, int element_bytes)
-      : elements(static_cast<const std::uint8_t*>(chunk) + chunk_values * element_bytes), bytes(element_bytes) {}
+      : elements(static_cast<const std::uint8_t*>(chunk) + chunk_values * element_bytes),
+        bytes(element_bytes),
+        spread(element_bytes == 4 && few_lines_on_their_way()) {}
   /// Inline, or gcc takes it for a function without effect and drops it.
   __attribute__((always_inline)) void fetch(int b) const {
     const std::uint8_t* at = elements + 64 * b * bytes;
@@ -25,16 +28,13 @@ struct Ahead {
     if (bytes < 8) return;
     for (int i = 256; i < 512; i += 64) __builtin_prefetch(at + i);
   }
-  /// Of elements of four bytes only the first two lines.
+  /// What the first pass fetches: all, or two lines.
   __attribute__((always_inline)) void fetch_first(int b) const {
-    const std::uint8_t* at = elements + 64 * b * bytes;
-    __builtin_prefetch(at);
-    __builtin_prefetch(at + 64);
-    if (bytes < 8) return;
-    for (int i = 128; i < 512; i += 64) __builtin_prefetch(at + i);
+    if (!spread) return fetch(b);
+    fetch_line(b, 0);
+    fetch_line(b, 1);
   }
-  /// One of the four lines that block b has of elements of four bytes. Few can be on their way at a time: where there
-  /// is more than one pass over the blocks, each fetches some.
+  /// One of the four lines that block b has of elements of four bytes.
   __attribute__((always_inline)) void fetch_line(int b, int line) const {
     __builtin_prefetch(elements + (64 * b + 16 * line) * bytes);
   }
@@ -289,7 +289,8 @@ struct FastCodec {
     choice.base = wrap_sub(choice.base, bias(p));
     if (flat(at.codes)) return write_constant(choice.base, to);
     std::uint8_t* const planes = write_head<V>(choice, none, 0, at.codes, to);
-    return close(to, V::Staged::template write_sections<false>(s, at, planes, ahead));
+    return close(to, ahead.spread ? V::Staged::template write_sections<false>(s, at, planes, ahead)
+                                  : V::Staged::template write_sections<false>(s, at, planes));
   }
 
   /// Where what is written may be larger than the elements: those then, of `raw` bytes.

@@ -331,7 +331,7 @@ struct FastSums : FastCodec<V> {
                                          });
     if (!fits) return 0;
     if (fill.blocks != 0) return finish_marked(s, choice, fill, to);
-    const Ahead* ahead = local != nullptr && local->ahead.bytes == 4 ? &local->ahead : nullptr;
+    const Ahead* ahead = local != nullptr && local->ahead.spread ? &local->ahead : nullptr;
     return finish_stages<typename V::Sums>(p, s, choice, choice.predictor, chunk_values, to, rare, ahead);
   }
 

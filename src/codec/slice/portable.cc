@@ -13,6 +13,7 @@
 #include "codec/slice/chunk_integers.h"
 #include "codec/slice/kernel_sets.h"
 #include "codec/slice/scratch.h"
+#include "core/cache.h"
 #include "core/half.h"
 
 #if defined(__x86_64__) && !defined(__SSSE3__)
