@@ -26,5 +26,19 @@ TEST(Cache, LargestIsWhatLinuxSays) {
   EXPECT_EQ(largest_cache_bytes(), linux_says);
 }
 
+/// Whose processor Linux says this is; empty where it does not.
+std::string vendor_that_linux_knows() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("vendor_id")) return line.substr(line.find(':') + 2);
+  return "";
+}
+
+TEST(Cache, ManyLinesAreOnTheirWayToCoresOfAmd) {
+  const std::string vendor = vendor_that_linux_knows();
+  if (vendor.empty()) GTEST_SKIP() << "Linux does not say whose processor this is";
+  EXPECT_EQ(few_lines_on_their_way(), vendor != "AuthenticAMD");
+}
+
 }  // namespace
 }  // namespace laconic::cache_test
