@@ -28,9 +28,10 @@ LACONIC_GPU_FN Partial<R> sum_choice(const Partial<R>& a, const OperandStart& b,
     return s;
   }
   if (a.origin == Origin::elements) return s;
-  if (a.origin == Origin::coded && b.origin == Origin::coded && a.choice.predictor != b.predictor) return s;
   s.given = true;
-  s.choice = {a.origin == Origin::coded ? a.choice.predictor : b.predictor, base(a.choice.base)};
+  s.choice = {higher(a.origin == Origin::coded ? a.choice.predictor : Predictor::none,
+                     b.origin == Origin::coded ? b.predictor : Predictor::none),
+              base(a.choice.base)};
   return s;
 }
 

@@ -2,6 +2,8 @@
 // and awkward counts.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "codec/slice_cases.h"
 #include "support/sanitized.h"
 
@@ -193,6 +195,52 @@ TEST_P(SliceTargets, AddUnlikeArraysWithTheSameLand) {
         compare(expected, on(target));
       }
     }
+}
+
+/// On a grid of integers: noise, a walk or a curve, for each chunk in turn, the steps of every block of another size,
+/// up to 2^most, or nothing.
+Array of_all_widths(DType t, std::size_t count, std::array<int, 3> which, int most, std::uint64_t seed) {
+  Array x(t, count);
+  Random random(seed);
+  const double limit = std::ldexp(1.0, most);
+  double q = 0;
+  double slope = 0;
+  double size = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool sampled = i / 64 % 8 == 4;  // these blocks tell what the predictor is
+    if (i % 64 == 0)
+      size = random.below(3) == 0 ? 0 : std::ldexp(1.0, static_cast<int>(random.below(static_cast<std::size_t>(most))));
+    const double step = random.symmetric() * (sampled ? 3 : size);
+    const int way = which[i / 2048 % 3];
+    slope = way == 2 ? slope * 0.97 + step : step;
+    q = way == 0 ? step : q + slope;
+    if (std::fabs(q) > limit) q = slope = 0;
+    x.set_value(i, is_float(t) ? std::round(q) : std::round(q) / 1000);
+  }
+  return x;
+}
+
+TEST_P(SliceTargets, AddUnlikeArraysOfAllWidths) {
+  const DType t = GetParam();
+  constexpr std::size_t count = 9 * 2048 + 100;
+  for (const int most : {4, 7, 10, 15, 20}) {
+    if (is_float(t) && size_of(t) == 2 && most > 7) continue;
+    const Grid g = make_grid(t, is_float(t) ? 0.5 : 0, 1 << most);
+    for (const std::array<int, 3> other : {std::array{0, 1, 2}, {1, 2, 0}, {2, 0, 1}}) {
+      const Array x = of_all_widths(t, count, {0, 1, 2}, most, 7);
+      const Array y = of_all_widths(t, count, other, most, 8);
+      const auto on = [&](Target target) {
+        const OnTarget guard(target);
+        const Outcome fx = encoded(x, g);
+        const Outcome fy = encoded(y, g);
+        return std::array{added(x, fx, fy), added(x, fy, fx)};
+      };
+      const auto expected = on(Target::scalar);
+      ASSERT_EQ(expected[0].code, Code::ok);
+      for (const Target target : fast_targets())
+        EXPECT_EQ(expected, on(target)) << slice::name_of(target) << ", " << most;
+    }
+  }
 }
 
 TEST_P(SliceTargets, DoNotCareForAlignment) {

@@ -48,7 +48,9 @@ struct PlaneSums {
     const std::uint8_t* dense;
     const std::uint64_t* sparse;
     Following::Lines following;
+    bool raised = false;  ///< differences of its residuals are meant
     alignas(64) std::uint64_t planes[PlaneSet::most * (1 + chunk_blocks + 2)];
+    alignas(64) std::uint64_t before[PlaneSet::most];  ///< of one that is raised: the planes of the block before
 
     void open(const Parsed& c) {
       chunk = &c;
@@ -71,6 +73,28 @@ struct PlaneSums {
       dense += 8 * chunk->dense[b];
       sparse += chunk->sparse[b] + (chunk->fill_blocks >> b & 1);
     }
+    /// Its first difference is zero.
+    void raise() {
+      raised = true;
+      std::memset(before, 0, sizeof before);
+      const int d = chunk->dense[0];
+      for (int r = 0; r < planes_of(0); ++r)
+        before[r] = (r < d ? load<std::uint64_t>(dense + 8 * r) : sparse[r - d]) << 63;
+    }
+    /// Passes over blocks b to b + 3, which have no planes.
+    void pass_empty(int b) {
+      for (int j = 0; j < 4; ++j) pass(b + j);
+      if (raised) std::memset(before, 0, sizeof before);
+    }
+    /// Of all blocks.
+    [[nodiscard]] __m256i planes_needed() const {
+      const __m256i own = _mm256_add_epi8(load256(chunk->dense), load256(chunk->sparse));
+      if (!raised) return own;
+      const __m256i lane_before = _mm256_permute2x128_si256(own, own, 0x08);
+      const __m256i with_before = _mm256_max_epu8(own, _mm256_alignr_epi8(own, lane_before, 15));
+      const __m256i some = _mm256_cmpgt_epi8(with_before, _mm256_setzero_si256());
+      return _mm256_sub_epi8(with_before, some);
+    }
     [[nodiscard]] int planes_of(int b) const { return chunk->dense[b] + chunk->sparse[b]; }
     /// Positions of block b, the next one, whose residuals are not zero.
     [[nodiscard]] std::uint64_t any(int b) const {
@@ -92,9 +116,15 @@ struct PlaneSums {
     x[3] = _mm256_permute2x128_si256(b, d, 0x31);
   }
 
-  /// The lowest planes of the next four blocks, b on; the same plane of all four in one register.
   template <int Planes>
-  __attribute__((always_inline)) static void take(Operand& o, int b, __m256i* x) {
+  __attribute__((always_inline)) static void transpose_all(__m256i* x) {
+#pragma GCC unroll 8
+    for (int k = 0; k < Planes / 4; ++k) transpose(x + 4 * k);
+  }
+
+  /// The lowest planes of the next four blocks, b on; planes 4 k on of block b + j in register 4 k + j.
+  template <int Planes>
+  __attribute__((always_inline)) static void rows(Operand& o, int b, __m256i* x) {
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) {
       const int d = o.chunk->dense[b + j];
@@ -110,13 +140,41 @@ struct PlaneSums {
       }
       o.pass(b + j);
     }
-#pragma GCC unroll 8
-    for (int k = 0; k < Planes / 4; ++k) transpose(x + 4 * k);
+  }
+  /// The same plane of all four in one register.
+  template <int Planes>
+  __attribute__((always_inline)) static void take(Operand& o, int b, __m256i* x) {
+    rows<Planes>(o, b, x);
+    transpose_all<Planes>(x);
   }
 
-  /// x += y, where the topmost plane of both is zero, so that the sum fits. Bit r of a number is its zigzag plane r + 1
-  /// where it is not negative, the inverse where it is; plane 0 is the sign.
+  /// The same of each residual's difference to the one before it.
   template <int Planes>
+  __attribute__((always_inline)) static void take_raised(Operand& o, int b, __m256i* x) {
+    __m256i before[Planes];
+    rows<Planes>(o, b, x);
+#pragma GCC unroll 8
+    for (int k = 0; k < PlaneSet::most / 4; ++k) {
+      if (k >= Planes / 4) {
+        store256(o.before + 4 * k, _mm256_setzero_si256());
+        continue;
+      }
+      __m256i row = load256(o.before + 4 * k);
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) {
+        before[4 * k + j] = or_of(_mm256_slli_epi64(x[4 * k + j], 1), _mm256_srli_epi64(row, 63));
+        row = x[4 * k + j];
+      }
+      store256(o.before + 4 * k, row);
+    }
+    transpose_all<Planes>(x);
+    transpose_all<Planes>(before);
+    add<Planes, true>(x, before);
+  }
+
+  /// x += y, or x -= y, where the topmost plane of both is zero, so that the result fits. Bit r of a number is its
+  /// zigzag plane r + 1 where it is not negative, the inverse where it is; plane 0 is the sign.
+  template <int Planes, bool Subtract = false>
   __attribute__((always_inline)) static void add(__m256i* x, const __m256i* y) {
     const __m256i sign_x = x[0];
     const __m256i sign_y = y[0];
@@ -127,7 +185,8 @@ struct PlaneSums {
       const __m256i b = _mm256_xor_si256(y[r + 1], sign_y);
       const __m256i differ = _mm256_xor_si256(a, b);
       x[r] = _mm256_xor_si256(differ, carry);
-      carry = or_of(_mm256_and_si256(a, b), _mm256_and_si256(differ, carry));
+      carry = Subtract ? or_of(_mm256_andnot_si256(a, b), _mm256_andnot_si256(differ, carry))
+                       : or_of(_mm256_and_si256(a, b), _mm256_and_si256(differ, carry));
     }
     const __m256i sign = _mm256_xor_si256(_mm256_xor_si256(sign_x, sign_y), carry);
 #pragma GCC unroll 32
@@ -181,8 +240,7 @@ struct PlaneSums {
 #pragma GCC unroll 8
       for (int k = 0; k < Planes / 4; ++k)
         x[4 * k + j] = _mm256_and_si256(load256(local.plane[b + j] + 4 * k), plane_masks.below(local.planes[b + j], k));
-#pragma GCC unroll 8
-    for (int k = 0; k < Planes / 4; ++k) transpose(x + 4 * k);
+    transpose_all<Planes>(x);
   }
 
   /// The next four blocks of all terms, b on: local ones, if there are any, and n operands'.
@@ -197,7 +255,7 @@ struct PlaneSums {
       take<Planes>(x[i++], b, sum);
     }
     for (; i < n; ++i) {
-      take<Planes>(x[i], b, one);
+      x[i].raised ? take_raised<Planes>(x[i], b, one) : take<Planes>(x[i], b, one);
       add<Planes>(sum, one);
     }
     keep<Planes>(sum, s, b);
@@ -209,8 +267,7 @@ struct PlaneSums {
     int most = 0;
     Needs(const Local* local, const Operand* x, int n) {
       __m256i widest = local != nullptr ? load256(local->planes) : _mm256_setzero_si256();
-      for (int i = 0; i < n; ++i)
-        widest = _mm256_max_epu8(widest, _mm256_add_epi8(load256(x[i].chunk->dense), load256(x[i].chunk->sparse)));
+      for (int i = 0; i < n; ++i) widest = _mm256_max_epu8(widest, x[i].planes_needed());
       const int terms = n + (local != nullptr ? 1 : 0);
       const auto more = static_cast<char>(32 - _lzcnt_u32(static_cast<unsigned>(terms - 1)));
       store256(planes, _mm256_andnot_si256(_mm256_cmpeq_epi8(widest, _mm256_setzero_si256()),
@@ -233,8 +290,7 @@ struct PlaneSums {
       if (none_above(4))
         for (int r = w == 0 ? 0 : 4; r < 8; ++r) store(s.nonzero[r] + b, std::uint32_t{0});
       if (w == 0) {
-        for (int i = 0; i < n; ++i)
-          for (int j = 0; j < 4; ++j) x[i].pass(b + j);
+        for (int i = 0; i < n; ++i) x[i].pass_empty(b);
       } else if (none_above(4)) {
         four_blocks<4>(local, x, n, b, s);
       } else if (none_above(8)) {
@@ -269,6 +325,21 @@ struct PlaneSums {
     Local local;
     from_integers<P>(*term, local);
     return from_operands(&local, x, n, s);
+  }
+
+  static constexpr bool raises = true;
+
+  /// The sum of two chunks, the residuals of one of which are those of the predictor below. As from_terms().
+  static bool raise_and_add(const Parsed& higher, const Parsed& lower, Fill& fill, PlaneSet& s) {
+    Operand x[2];
+    x[0].open(higher);
+    x[1].open(lower);
+    x[1].raise();
+    if (fill.blocks != 0) {
+      get_marks(x[0], fill);
+      if (!has_marks(x[1], fill)) return false;
+    }
+    return from_operands(nullptr, x, 2, s);
   }
 
   /// f(b, plane of marks) for the blocks of `fill`, all of which the operand has marked, until it returns false.

@@ -132,13 +132,21 @@ struct Stages : StagedSections {
     return with(Quantiser::Checked(z));
   }
 
-  /// Planes that a sum's blocks may have, local residuals aside.
+  /// Planes that a sum's blocks may have, local residuals aside. Raised: of the last chunk's residuals differences are
+  /// added, also to the last one of the block before.
+  template <bool Raised>
   struct Needs {
     alignas(32) std::uint8_t planes[chunk_blocks];
     Needs(const Parsed* c, int n, int more) {
       __m256i widest = _mm256_setzero_si256();
-      for (int i = 0; i < n; ++i)
-        widest = _mm256_max_epu8(widest, _mm256_add_epi8(load256(c[i].dense), load256(c[i].sparse)));
+      for (int i = 0; i < n; ++i) {
+        __m256i own = _mm256_add_epi8(load256(c[i].dense), load256(c[i].sparse));
+        if (Raised && i == n - 1) {
+          const __m256i lane_before = _mm256_permute2x128_si256(own, own, 0x08);
+          own = _mm256_add_epi8(_mm256_max_epu8(own, _mm256_alignr_epi8(own, lane_before, 15)), _mm256_set1_epi8(1));
+        }
+        widest = _mm256_max_epu8(widest, own);
+      }
       _mm256_store_si256(reinterpret_cast<__m256i*>(planes),
                          _mm256_add_epi8(widest, _mm256_set1_epi8(static_cast<char>(more))));
     }
@@ -163,14 +171,45 @@ struct Stages : StagedSections {
     return plane != 0;
   }
 
-  /// Sums of n chunks' residuals, and of local ones. N: n where it is known, else 0. (A function of its own: in pieces,
-  /// as compilers like to inline it, it is a fifth slower.)
-  template <Predictor P, bool HasLocal, bool Marked, int N>
+  /// Residuals as differences of those of the predictor below, block after block; the first one is zero.
+  struct Raising {
+    Halves before{};  ///< the block before
+    bool wide = true;
+
+    void start(const Halves& first) {
+      before.low = _mm512_permutexvar_epi8(_mm512_set1_epi8(7), first.low);
+      before.high = _mm512_permutexvar_epi8(_mm512_set1_epi8(7), first.high);
+    }
+    /// Of each value the one before it.
+    static __m512i shift(__m512i now, __m512i before) {
+      return _mm512_permutex2var_epi8(now, _mm512_load_si512(tables.value_before), before);
+    }
+    /// Where the block before has no more than eight planes, either.
+    __m512i bytes(__m512i now) {
+      const __m512i r = _mm512_sub_epi8(now, shift(now, before.low));
+      before.low = now;
+      wide = false;
+      return r;
+    }
+    Halves halves(const Halves& now) {
+      if (!wide) before.high = _mm512_movm_epi8(_mm512_movepi8_mask(before.low));
+      const __m512i low = shift(now.low, before.low);
+      const __m512i high = _mm512_sub_epi8(now.high, shift(now.high, before.high));
+      const __mmask64 borrow = _mm512_cmplt_epu8_mask(now.low, low);
+      before = now;
+      wide = true;
+      return {_mm512_sub_epi8(now.low, low), _mm512_mask_add_epi8(high, borrow, high, _mm512_set1_epi8(-1))};
+    }
+  };
+
+  /// Sums of n chunks' residuals, and of local ones. N: n where it is known, else 0. Raised: as Needs has it. (A
+  /// function of its own: in pieces, as compilers like to inline it, it is a fifth slower.)
+  template <Predictor P, bool HasLocal, bool Marked, int N, bool Raised = false>
   __attribute__((noinline)) static bool sum_terms(const LocalTerm* local, const Parsed* c, int given_n, Fill& fill,
                                                   PlaneSet& s) {
     const int n = N != 0 ? N : given_n;
     const int more = 32 - static_cast<int>(_lzcnt_u32(static_cast<unsigned>(n - (HasLocal ? 0 : 1))));
-    const Needs needs(c, n, more);
+    const Needs<Raised> needs(c, n, more);
     Plane::Blocks x[N != 0 ? N : most_terms];
     const std::uint8_t* cursor[N != 0 ? N : most_terms];
     Following::Lines following[N != 0 ? N : most_terms];
@@ -179,12 +218,22 @@ struct Stages : StagedSections {
       cursor[i] = c[i].in.bytes;
       following[i] = c[i].following.begin();
     }
+    Raising raising;
+    if (Raised) {
+      const std::uint8_t* at = cursor[n - 1];
+      const __m512i low = x[n - 1].planes(0, 0, at);
+      raising.start(Plane::signed_halves(low, x[n - 1].planes(1, 0, at)));
+    }
     for (int b = 0; b < chunk_blocks; ++b) {
       for (int i = 0; i < n; ++i) following[i].fetch();
-      const auto bytes = [&](int i) { return Plane::signed_bytes(x[i].planes(0, b, cursor[i])); };
+      const auto bytes = [&](int i) {
+        const __m512i r = Plane::signed_bytes(x[i].planes(0, b, cursor[i]));
+        return Raised && i == n - 1 ? raising.bytes(r) : r;
+      };
       const auto halves = [&](int i) {
         const __m512i low = x[i].planes(0, b, cursor[i]);
-        return Plane::signed_halves(low, x[i].planes(1, b, cursor[i]));
+        const Halves r = Plane::signed_halves(low, x[i].planes(1, b, cursor[i]));
+        return Raised && i == n - 1 ? raising.halves(r) : r;
       };
       const Words words = local_words<P, HasLocal>(local, b);
       constexpr int first = HasLocal ? 0 : 1;
@@ -213,6 +262,16 @@ struct Stages : StagedSections {
     if (__builtin_expect(fill.blocks != 0, 0)) return sum_terms<P, HasLocal, true, 0>(local, c, n, fill, s);
     return n == usual ? sum_terms<P, HasLocal, false, usual>(local, c, n, fill, s)
                       : sum_terms<P, HasLocal, false, 0>(local, c, n, fill, s);
+  }
+
+  static constexpr bool raises = true;
+
+  /// The sum of two chunks, the residuals of one of which are those of the predictor below.
+  static bool raise_and_add(const Parsed& higher, const Parsed& lower, Fill& fill, PlaneSet& s) {
+    const Parsed c[] = {higher, lower};
+    constexpr auto P = Predictor::none;
+    if (__builtin_expect(fill.blocks != 0, 0)) return sum_terms<P, false, true, 2, true>(nullptr, c, 2, fill, s);
+    return sum_terms<P, false, false, 2, true>(nullptr, c, 2, fill, s);
   }
 
   // ------------------------------------------------------------------------------------------- from planes to integers

@@ -12,6 +12,7 @@ struct Tables {
   alignas(64) std::uint8_t from_packed16[2][64];  // low and high bytes of 16-bit packs, in from_packed's order
   alignas(64) std::uint8_t lowest[9 * 64];        // at 64 n: all bits of the first n planes
   alignas(64) std::uint8_t interleave[2][64];     // low bytes (0..63) and high bytes (64..127) of 32 words each
+  alignas(64) std::uint8_t value_before[64];      // at byte 8g+r of value 8g+7-r: where the one before is; 64 on: of 63
   std::uint16_t splits[9][9];  // by w and by full planes from the bottom: 8 * d, code in the high byte
 
   constexpr Tables()
@@ -25,6 +26,7 @@ struct Tables {
         from_packed16(),
         lowest(),
         interleave(),
+        value_before(),
         splits() {
     for (int g = 0; g < 8; ++g)
       for (int r = 0; r < 8; ++r) {
@@ -32,6 +34,7 @@ struct Tables {
         from_packed[g * 8 + r] = static_cast<std::uint8_t>((v % 16) / 4 * 16 + v / 16 * 4 + v % 4);
         to_planes[r * 8 + g] = static_cast<std::uint8_t>(g * 8 + r);
         from_planes[g * 8 + r] = static_cast<std::uint8_t>((7 - r) * 8 + g);
+        value_before[g * 8 + r] = static_cast<std::uint8_t>(v == 0 ? 64 + 56 : (v - 1) / 8 * 8 + 7 - (v - 1) % 8);
       }
     for (int i = 0; i < 64; ++i) ascending[i] = static_cast<std::uint8_t>(i);
     for (int j = 0; j < 16; ++j)

@@ -282,16 +282,16 @@ using Parsed = ParsedAs<std::int32_t>;
 
 enum class Parse { ok, rare, corrupt };
 
-/// The first residual of a difference chain is zero: no plane of block 0 has bit 0.
-inline bool starts_at_base(const Sections& c) {
-  unsigned first = 0;
-  for (int r = 0; r < c.dense[0]; ++r) first |= c.in.dense[8 * r];
+/// The first residual: bit 0 of all planes of block 0. In a chain of differences it is zero.
+inline std::int32_t first_residual(const Sections& c) {
+  std::uint32_t z = 0;
+  for (int r = 0; r < c.dense[0]; ++r) z |= (c.in.dense[8 * r] & 1U) << r;
   const std::uint8_t* byte = c.in.bytes;
   for (int r = 0; r < c.sparse[0]; ++r) {
-    if ((c.in.masks[r] & 1) != 0) first |= *byte;
+    if ((c.in.masks[r] & 1) != 0) z |= (*byte & 1U) << (c.dense[0] + r);
     byte += __builtin_popcount(c.in.masks[r]);
   }
-  return (first & 1) == 0;
+  return static_cast<std::int32_t>(z >> 1 ^ (0U - (z & 1)));
 }
 
 /// Planes of the block that has most, and how many blocks have none.
@@ -445,5 +445,5 @@ Parse parse(const Params& p, ChunkBytes in, ParsedAs<I>& c, ExactParts* exact = 
     if (size > in.size || !place_parts(in.data + size, end, *exact)) return Parse::corrupt;
     chain = chain && (exact->whole & 1) == 0;
   }
-  return !chain || starts_at_base(c) ? Parse::ok : Parse::corrupt;
+  return !chain || first_residual(c) == 0 ? Parse::ok : Parse::corrupt;
 }

@@ -164,9 +164,8 @@ struct FastExactSums {
       return true;
     }
     if (x.origin == Origin::elements) return false;
-    if (x.origin == Origin::coded && y.origin == Origin::coded && x.choice.predictor != y.choice.predictor)
-      return false;
-    given = {(x.origin == Origin::coded ? x : y).choice.predictor, Codec::wrap_add(x.choice.base, y.choice.base)};
+    const auto of = [](const Open& o) { return o.origin == Origin::coded ? o.choice.predictor : Predictor::none; };
+    given = {higher(of(x), of(y)), Codec::wrap_add(x.choice.base, y.choice.base)};
     return true;
   }
 

@@ -274,30 +274,32 @@ struct FastSums : FastCodec<V> {
     if (ca.kind == Kind::constant && cb.kind == Kind::constant)
       return write_constant(wrap_add(ca.choice.base, cb.choice.base), to);
     Choice<std::int32_t> choice;
-    const bool agree = common_choice(ca, cb, choice);
-    if (agree && count == chunk_values) {
+    const bool said = choice_of(ca, cb, choice);
+    if (said && count == chunk_values) {
       const std::size_t n = add_planes(p, pa, pb, c, choice, to, rare);
       if (n != 0) return n;
     }
     if ((ca.fill_blocks | cb.fill_blocks) != 0) {
-      const std::size_t n = count == chunk_values ? add_filled(pa, ca, pb, cb, agree ? &choice : nullptr, to) : 0;
+      const std::size_t n = count == chunk_values ? add_filled(pa, ca, pb, cb, said ? &choice : nullptr, to) : 0;
       return n != 0 ? n : exact();
     }
     Integers x;
     unpack(ca, x);
     unpack_onto(cb, x);
-    return write_sum_of(p, x, agree ? &choice : nullptr, count, to, rare);
+    return write_sum_of(p, x, said ? &choice : nullptr, count, to, rare);
   }
 
-  /// What the operands say of the sum's predictor. A constant agrees with all.
-  static bool common_choice(const Parsed& a, const Parsed& b, Choice<std::int32_t>& choice) {
+  /// What the operands say of how their sum is coded. A constant agrees with all.
+  static bool choice_of(const Parsed& a, const Parsed& b, Choice<std::int32_t>& choice) {
     if (a.kind == Kind::fill || b.kind == Kind::fill) return false;
-    choice = {(a.kind == Kind::constant ? b : a).choice.predictor, wrap_add(a.choice.base, b.choice.base)};
-    return a.kind != Kind::coded || b.kind != Kind::coded || a.choice.predictor == b.choice.predictor;
+    const auto of = [](const Parsed& c) { return c.kind == Kind::coded ? c.choice.predictor : Predictor::none; };
+    choice = {higher(of(a), of(b)), wrap_add(a.choice.base, b.choice.base)};
+    return true;
   }
 
   /// A constant only moves the base: as if it were coded, with planes that are all zero.
   static void flatten(Parsed& constant, const Parsed& other) {
+    constant.choice.predictor = other.choice.predictor;
     std::memset(constant.dense, 0, sizeof constant.dense);
     std::memset(constant.sparse, 0, sizeof constant.sparse);
     constant.in = {other.in.dense, other.in.masks, other.in.masks};
@@ -335,6 +337,24 @@ struct FastSums : FastCodec<V> {
     return finish_stages<typename V::Sums>(p, s, choice, choice.predictor, chunk_values, to, rare, ahead);
   }
 
+  /// Operands whose predictors are neighbours: differences of the residuals of the lower one are residuals of the
+  /// higher one. Returns 0 where that would not do.
+  template <class Rare>
+  static std::size_t add_raised(const Params& p, Parsed (&c)[2], Choice<std::int32_t> choice, Fill& fill,
+                                std::uint8_t* to, Rare rare) {
+    if constexpr (requires { V::Sums::raises; }) {
+      const Parsed& lower = c[0].choice.predictor < c[1].choice.predictor ? c[0] : c[1];
+      const bool from_none = lower.choice.predictor == Predictor::none;
+      if ((from_none && choice.predictor == Predictor::second) || !staged_sum(c[0], c[1])) return 0;
+      if (from_none) choice.base = wrap_add(choice.base, first_residual(lower));
+      typename V::Planes s;
+      if (!V::Sums::raise_and_add(&lower == c ? c[1] : c[0], lower, fill, s)) return 0;
+      if (fill.blocks != 0) return finish_marked(s, choice, fill, to);
+      return finish_stages<typename V::Sums>(p, s, choice, choice.predictor, chunk_values, to, rare);
+    }
+    return 0;
+  }
+
   /// Residuals are added as they are. Returns 0 where that would not do.
   template <class Rare>
   static std::size_t add_planes(const Params& p, const Params& pa, const Params& pb, Parsed (&c)[2],
@@ -345,6 +365,7 @@ struct FastSums : FastCodec<V> {
     if (!common_fill(pa, ca, pb, cb, fill)) return 0;
     if (ca.kind == Kind::constant) flatten(ca, cb);
     if (cb.kind == Kind::constant) flatten(cb, ca);
+    if (ca.choice.predictor != cb.choice.predictor) return add_raised(p, c, choice, fill, to, rare);
     if constexpr (sums_terms) {
       if (staged_sum(ca, cb)) {
         const std::size_t n = sum_planes(p, choice, nullptr, c, 2, fill, to, rare);

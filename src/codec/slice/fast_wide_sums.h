@@ -124,17 +124,17 @@ struct FastWideSums : FastWide<V> {
     if (fa == Parse::corrupt || fb == Parse::corrupt) return chunk_corrupt;
     if (fa == Parse::rare || fb == Parse::rare || capacity < sizeof(Writer))
       return reference_kernels().add(p, pa, a, pb, b, count, to, capacity);
-    const bool both = x.origin == Origin::coded && y.origin == Origin::coded;
-    const bool agree = x.origin != Origin::elements && y.origin != Origin::elements &&
-                       (!both || x.choice.predictor == y.choice.predictor);
-    const Choice<I> given{(x.origin == Origin::coded ? x : y).choice.predictor, wrap_add(x.choice.base, y.choice.base)};
-    if (agree && x.wide && y.wide && count == chunk_values) {
+    const bool said = x.origin != Origin::elements && y.origin != Origin::elements;
+    const auto of = [](const Operand& k) { return k.origin == Origin::coded ? k.choice.predictor : Predictor::none; };
+    const Choice<I> given{higher(of(x), of(y)), wrap_add(x.choice.base, y.choice.base)};
+    const bool alike = x.origin != Origin::coded || y.origin != Origin::coded || of(x) == of(y);
+    if (said && alike && x.wide && y.wide && count == chunk_values) {
       const std::size_t n = sum_residuals(p, nullptr, 0, o, given, to);
       if (n != 0) return n;
     }
     WideIntegers sum{};
     for (const Operand& k : o) k.add_integers(sum.q);
-    return write_integers(p, sum, agree ? &given : nullptr, count, to);
+    return write_integers(p, sum, said ? &given : nullptr, count, to);
   }
 
   /// Local integers without exceptions and their sampled mean, which wraps in their own width.

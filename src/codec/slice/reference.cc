@@ -249,8 +249,8 @@ void add_values(const Params& pa, const Chunk<A>& a, const Params& pb, const Chu
   }
 }
 
-/// The predictor of a sum, so that residuals can be added as they are: the common one of two coded chunks (a constant
-/// agrees with all), or that of the coded one when the other comes from elements. False: choose afresh.
+/// The predictor of a sum, so that residuals can be added: the higher one of two coded chunks (a constant agrees with
+/// all), or that of the coded one when the other comes from elements. False: choose afresh.
 template <class I, class A, class B>
 bool sum_choice(const Chunk<A>& a, const Chunk<B>& b, bool a_is_local, Choice<I>& out) {
   using U = std::make_unsigned_t<I>;
@@ -264,8 +264,8 @@ bool sum_choice(const Chunk<A>& a, const Chunk<B>& b, bool a_is_local, Choice<I>
     return true;
   }
   if (a.origin == Origin::elements) return false;
-  if (a.origin == Origin::coded && b.origin == Origin::coded && a.choice.predictor != b.choice.predictor) return false;
-  out = {a.origin == Origin::coded ? a.choice.predictor : b.choice.predictor, base(a.choice.base)};
+  const auto of = [](const auto& c) { return c.origin == Origin::coded ? c.choice.predictor : Predictor::none; };
+  out = {higher(of(a), of(b)), base(a.choice.base)};  // of `none`, that is; else writing knows the base
   return true;
 }
 
