@@ -233,7 +233,11 @@ TEST_P(SliceTargets, AddUnlikeArraysOfAllWidths) {
         const OnTarget guard(target);
         const Outcome fx = encoded(x, g);
         const Outcome fy = encoded(y, g);
-        return std::array{added(x, fx, fy), added(x, fy, fx)};
+        const std::vector<Outcome> several{fx, fy, fy, fx};
+        std::vector<Outcome> sums{added(x, fx, fy), added(x, fy, fx)};
+        for (const Array* local : {&x, static_cast<const Array*>(nullptr)})
+          sums.push_back(target == Target::scalar ? summed_in_turn(local, x, several) : summed(local, x, several));
+        return sums;
       };
       const auto expected = on(Target::scalar);
       ASSERT_EQ(expected[0].code, Code::ok);

@@ -127,6 +127,20 @@ struct Avx2Base {
     return true;
   }
 
+  /// Which of 64 integers differ from the one before, or, without After, from zero.
+  template <bool After>
+  static std::uint64_t unequal(const std::int32_t* block) {
+    std::uint64_t equal = 0;
+    for (int k = 0; k < 8; ++k) {
+      const __m256i other = After ? load256(block + 8 * k - 1) : _mm256_setzero_si256();
+      const __m256i same = _mm256_cmpeq_epi32(load256(block + 8 * k), other);
+      equal |= static_cast<std::uint64_t>(_mm256_movemask_ps(_mm256_castsi256_ps(same))) << (8 * k);
+    }
+    return ~equal;
+  }
+  static std::uint64_t changes(const std::int32_t* block) { return unequal<true>(block); }
+  static std::uint64_t nonzero(const std::int32_t* block) { return unequal<false>(block); }
+
   static bool constant(const std::int32_t* q) {
     if (q[0] != q[chunk_values - 1] || q[0] != q[chunk_values / 2] || q[0] != q[chunk_values / 3]) return false;
     const __m256i first = _mm256_set1_epi32(q[0]);

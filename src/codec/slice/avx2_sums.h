@@ -243,7 +243,8 @@ struct PlaneSums {
     transpose_all<Planes>(x);
   }
 
-  /// The next four blocks of all terms, b on: local ones, if there are any, and n operands'.
+  /// The next four blocks of all terms, b on: local ones, if there are any, and n operands', of which, without, the
+  /// first is not raised.
   template <int Planes>
   static void four_blocks(const Local* local, Operand* x, int n, int b, PlaneSet& s) {
     __m256i sum[Planes];
@@ -311,10 +312,14 @@ struct PlaneSums {
   /// The same for chunks, and local integers. All have marks in the blocks of `fill`: those given, of local integers,
   /// or, without, those that it gets. False also where they differ.
   template <Predictor P, bool HasLocal>
-  static bool from_terms(const LocalTerm* term, const Parsed* chunk, int n, Fill& fill, PlaneSet& s) {
+  static bool from_terms(const LocalTerm* term, const Parsed* chunk, int n, std::uint32_t raised, Fill& fill,
+                         PlaneSet& s) {
     Operand x[most_terms];
+    const auto first = static_cast<int>(_tzcnt_u32(~raised));  // of the others, where one must be
     for (int i = 0; i < n; ++i) {
-      x[i].open(chunk[i]);
+      const int k = i + first < n ? i + first : i + first - n;
+      x[i].open(chunk[k]);
+      if ((raised >> k & 1) != 0) x[i].raise();
     }
     if (fill.blocks != 0) {
       if (!HasLocal) get_marks(x[0], fill);
@@ -325,21 +330,6 @@ struct PlaneSums {
     Local local;
     from_integers<P>(*term, local);
     return from_operands(&local, x, n, s);
-  }
-
-  static constexpr bool raises = true;
-
-  /// The sum of two chunks, the residuals of one of which are those of the predictor below. As from_terms().
-  static bool raise_and_add(const Parsed& higher, const Parsed& lower, Fill& fill, PlaneSet& s) {
-    Operand x[2];
-    x[0].open(higher);
-    x[1].open(lower);
-    x[1].raise();
-    if (fill.blocks != 0) {
-      get_marks(x[0], fill);
-      if (!has_marks(x[1], fill)) return false;
-    }
-    return from_operands(nullptr, x, 2, s);
   }
 
   /// f(b, plane of marks) for the blocks of `fill`, all of which the operand has marked, until it returns false.

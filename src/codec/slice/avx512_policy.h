@@ -99,6 +99,16 @@ struct Avx512Base : Avx512Sinks {
     return changed;
   }
 
+  static std::uint64_t nonzero(const std::int32_t* block) {
+    std::uint64_t some = 0;
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      const __m512i v = _mm512_load_si512(block + 16 * k);
+      some |= std::uint64_t{_mm512_test_epi32_mask(v, v)} << (16 * k);
+    }
+    return some;
+  }
+
   static bool marked_equal(const void* x, const std::uint64_t* marks, std::uint64_t value, int bytes) {
     for (int b = 0; b < chunk_blocks; ++b) {
       if (marks[b] == 0) continue;

@@ -132,16 +132,15 @@ struct Stages : StagedSections {
     return with(Quantiser::Checked(z));
   }
 
-  /// Planes that a sum's blocks may have, local residuals aside. Raised: of the last chunk's residuals differences are
-  /// added, also to the last one of the block before.
-  template <bool Raised>
+  /// Planes that a sum's blocks may have, local residuals aside. Of raised chunks also the block before counts.
   struct Needs {
     alignas(32) std::uint8_t planes[chunk_blocks];
-    Needs(const Parsed* c, int n, int more) {
+    template <class IsRaised>
+    Needs(const Parsed* c, int n, IsRaised is_raised, int more) {
       __m256i widest = _mm256_setzero_si256();
       for (int i = 0; i < n; ++i) {
         __m256i own = _mm256_add_epi8(load256(c[i].dense), load256(c[i].sparse));
-        if (Raised && i == n - 1) {
+        if (is_raised(i)) {
           const __m256i lane_before = _mm256_permute2x128_si256(own, own, 0x08);
           own = _mm256_add_epi8(_mm256_max_epu8(own, _mm256_alignr_epi8(own, lane_before, 15)), _mm256_set1_epi8(1));
         }
@@ -202,14 +201,16 @@ struct Stages : StagedSections {
     }
   };
 
-  /// Sums of n chunks' residuals, and of local ones. N: n where it is known, else 0. Raised: as Needs has it. (A
+  /// Sums of n chunks' residuals, and of local ones. N: n where it is known, else 0. Raised: some are raised,
+  /// of two the second. (A
   /// function of its own: in pieces, as compilers like to inline it, it is a fifth slower.)
   template <Predictor P, bool HasLocal, bool Marked, int N, bool Raised = false>
-  __attribute__((noinline)) static bool sum_terms(const LocalTerm* local, const Parsed* c, int given_n, Fill& fill,
-                                                  PlaneSet& s) {
+  __attribute__((noinline)) static bool sum_terms(const LocalTerm* local, const Parsed* c, int given_n,
+                                                  std::uint32_t raised, Fill& fill, PlaneSet& s) {
     const int n = N != 0 ? N : given_n;
     const int more = 32 - static_cast<int>(_lzcnt_u32(static_cast<unsigned>(n - (HasLocal ? 0 : 1))));
-    const Needs<Raised> needs(c, n, more);
+    const auto is_raised = [&](int i) { return Raised && (N == 2 ? i == 1 : (raised >> i & 1) != 0); };
+    const Needs needs(c, n, is_raised, more);
     Plane::Blocks x[N != 0 ? N : most_terms];
     const std::uint8_t* cursor[N != 0 ? N : most_terms];
     Following::Lines following[N != 0 ? N : most_terms];
@@ -218,22 +219,25 @@ struct Stages : StagedSections {
       cursor[i] = c[i].in.bytes;
       following[i] = c[i].following.begin();
     }
-    Raising raising;
-    if (Raised) {
-      const std::uint8_t* at = cursor[n - 1];
-      const __m512i low = x[n - 1].planes(0, 0, at);
-      raising.start(Plane::signed_halves(low, x[n - 1].planes(1, 0, at)));
+    Raising raising[!Raised ? 1 : N != 0 ? N : most_terms];
+    if constexpr (Raised) {
+      for (int i = 0; i < n; ++i) {
+        if (!is_raised(i)) continue;
+        const std::uint8_t* at = cursor[i];
+        const __m512i low = x[i].planes(0, 0, at);
+        raising[i].start(Plane::signed_halves(low, x[i].planes(1, 0, at)));
+      }
     }
     for (int b = 0; b < chunk_blocks; ++b) {
       for (int i = 0; i < n; ++i) following[i].fetch();
       const auto bytes = [&](int i) {
         const __m512i r = Plane::signed_bytes(x[i].planes(0, b, cursor[i]));
-        return Raised && i == n - 1 ? raising.bytes(r) : r;
+        return is_raised(i) ? raising[i].bytes(r) : r;
       };
       const auto halves = [&](int i) {
         const __m512i low = x[i].planes(0, b, cursor[i]);
         const Halves r = Plane::signed_halves(low, x[i].planes(1, b, cursor[i]));
-        return Raised && i == n - 1 ? raising.halves(r) : r;
+        return is_raised(i) ? raising[i].halves(r) : r;
       };
       const Words words = local_words<P, HasLocal>(local, b);
       constexpr int first = HasLocal ? 0 : 1;
@@ -257,21 +261,28 @@ struct Stages : StagedSections {
   /// All have marks in the blocks of `fill`: those given, of local integers, or, without, those that it gets. False:
   /// they differ, or a block may need more than sixteen planes.
   template <Predictor P, bool HasLocal>
-  static bool from_terms(const LocalTerm* local, const Parsed* c, int n, Fill& fill, PlaneSet& s) {
+  static bool from_terms(const LocalTerm* local, const Parsed* c, int n, std::uint32_t raised, Fill& fill,
+                         PlaneSet& s) {
     constexpr int usual = HasLocal ? 1 : 2;
-    if (__builtin_expect(fill.blocks != 0, 0)) return sum_terms<P, HasLocal, true, 0>(local, c, n, fill, s);
-    return n == usual ? sum_terms<P, HasLocal, false, usual>(local, c, n, fill, s)
-                      : sum_terms<P, HasLocal, false, 0>(local, c, n, fill, s);
+    if (__builtin_expect(n != usual, 0)) return from_terms_of<P, HasLocal, 0>(local, c, n, raised, fill, s);
+    return from_terms_of<P, HasLocal, usual>(local, c, n, raised, fill, s);
   }
-
-  static constexpr bool raises = true;
-
-  /// The sum of two chunks, the residuals of one of which are those of the predictor below.
-  static bool raise_and_add(const Parsed& higher, const Parsed& lower, Fill& fill, PlaneSet& s) {
-    const Parsed c[] = {higher, lower};
-    constexpr auto P = Predictor::none;
-    if (__builtin_expect(fill.blocks != 0, 0)) return sum_terms<P, false, true, 2, true>(nullptr, c, 2, fill, s);
-    return sum_terms<P, false, false, 2, true>(nullptr, c, 2, fill, s);
+  template <Predictor P, bool HasLocal, int N>
+  static bool from_terms_of(const LocalTerm* local, const Parsed* c, int n, std::uint32_t raised, Fill& fill,
+                            PlaneSet& s) {
+    const auto sum = [&](auto raises, const Parsed* terms) {
+      return __builtin_expect(fill.blocks != 0, 0)
+                 ? sum_terms<P, HasLocal, true, N, raises.value>(local, terms, n, raised, fill, s)
+                 : sum_terms<P, HasLocal, false, N, raises.value>(local, terms, n, raised, fill, s);
+    };
+    if constexpr (HasLocal ? N == 0 && P != Predictor::none : true) {  // else there is nothing to raise
+      if (raised == 1 && N == 2) {
+        const Parsed turned[] = {c[1], c[0]};
+        return sum(std::true_type(), turned);
+      }
+      if (raised != 0) return sum(std::true_type(), c);
+    }
+    return sum(std::false_type(), c);
   }
 
   // ------------------------------------------------------------------------------------------- from planes to integers

@@ -283,15 +283,15 @@ using Parsed = ParsedAs<std::int32_t>;
 enum class Parse { ok, rare, corrupt };
 
 /// The first residual: bit 0 of all planes of block 0. In a chain of differences it is zero.
-inline std::int32_t first_residual(const Sections& c) {
-  std::uint32_t z = 0;
-  for (int r = 0; r < c.dense[0]; ++r) z |= (c.in.dense[8 * r] & 1U) << r;
+inline std::int64_t first_residual(const Sections& c) {
+  std::uint64_t z = 0;
+  for (int r = 0; r < c.dense[0]; ++r) z |= std::uint64_t{c.in.dense[8 * r] & 1U} << r;
   const std::uint8_t* byte = c.in.bytes;
   for (int r = 0; r < c.sparse[0]; ++r) {
-    if ((c.in.masks[r] & 1) != 0) z |= (*byte & 1U) << (c.dense[0] + r);
+    if ((c.in.masks[r] & 1) != 0) z |= std::uint64_t{*byte & 1U} << (c.dense[0] + r);
     byte += __builtin_popcount(c.in.masks[r]);
   }
-  return static_cast<std::int32_t>(z >> 1 ^ (0U - (z & 1)));
+  return static_cast<std::int64_t>(z >> 1 ^ (0U - (z & 1)));
 }
 
 /// Planes of the block that has most, and how many blocks have none.

@@ -1,5 +1,5 @@
 // Sums of chunks on 32-bit integers, written once over a vector policy V as fast_codec.h is, and included after it.
-// Where operands formed their residuals alike and have the same marks, residuals are added as they are; otherwise
+// Where operands have the same marks, residuals are added: as they are, or raised to the higher predictor; otherwise
 // integers are, by fast_exact_sums.h where there are marks. Sums of more than two are in fast_sums_many.h.
 
 #include "codec/slice/fast_exact_sums.h"
@@ -188,8 +188,15 @@ struct FastSums : FastCodec<V> {
     Integers q;
     Fill fill;
     std::memset(fill.marks, 0, sizeof fill.marks);
+    // Of second differences the sums are enough: they are the first ones, zero where an integer repeats.
+    const bool sums = choice.predictor == Predictor::second;
+    if (sums) sum.choice = {Predictor::first, 0};
     get_blocks(sum, ToMemory{q.q}, fill);
-    return !all_marked(fill) && is_held(q, fill.marks);
+    if (!sums) return !all_marked(fill) && is_held(q, fill.marks);
+    Held held;
+    for (int b = 0; b < chunk_blocks; ++b)
+      if (!held.check(Codec::nonzero(q.q + 64 * b), fill.marks[b])) return false;
+    return !held.start;
   }
   static bool holds(const Writer& w, Choice<std::int32_t> choice, std::uint32_t fill_blocks) {
     return holds(w.codes, w.dense, w.masks, w.bytes, choice, fill_blocks);
@@ -320,39 +327,39 @@ struct FastSums : FastCodec<V> {
   /// Whether Kernels::room_fetch.
   static constexpr bool room_fetch = requires { V::Sums::writes_fetch; };
 
-  /// A sum of n chunks that are coded alike, with marks in the blocks of `fill`, which has their sum; with local
-  /// integers where `local` is not null, whose marks `fill` has. Residuals are added as they are. Returns 0 where that
-  /// would not do: marks differ, or planes are too many.
+  /// Which of n chunks must be raised to the sum's predictor: the differences of their residuals are what is added. Its
+  /// base becomes that of the sum. False: by more than one step.
+  static bool find_raised(const Parsed* c, int n, Choice<std::int32_t>& choice, std::uint32_t& raised) {
+    raised = 0;
+    for (int i = 0; i < n; ++i) {
+      if (c[i].choice.predictor == choice.predictor) continue;
+      raised |= 1U << i;
+      if (c[i].choice.predictor == Predictor::none) {
+        if (choice.predictor == Predictor::second) return false;
+        choice.base = wrap_add(choice.base, static_cast<std::int32_t>(first_residual(c[i])));
+      }
+    }
+    return true;
+  }
+
+  /// A sum of n chunks whose predictors are that of `choice` or lower, with marks in the blocks of `fill`, which has
+  /// their sum; with local integers where `local` is not null, whose marks `fill` has. Residuals are added. Returns 0
+  /// where that would not do: marks differ, or planes are too many.
   template <class Rare>
   static std::size_t sum_planes(const Params& p, Choice<std::int32_t> choice, const LocalTerm* local, const Parsed* c,
                                 int n, Fill& fill, std::uint8_t* to, Rare rare) {
     typename V::Planes s;
-    const bool fits = local == nullptr ? V::Sums::template from_terms<Predictor::none, false>(nullptr, c, n, fill, s)
-                                       : with_predictor(choice.predictor, [&](auto k) {
-                                           return V::Sums::template from_terms<k.value, true>(local, c, n, fill, s);
-                                         });
+    std::uint32_t raised = 0;
+    if (!find_raised(c, n, choice, raised)) return 0;
+    const bool fits = local == nullptr
+                          ? V::Sums::template from_terms<Predictor::none, false>(nullptr, c, n, raised, fill, s)
+                          : with_predictor(choice.predictor, [&](auto k) {
+                              return V::Sums::template from_terms<k.value, true>(local, c, n, raised, fill, s);
+                            });
     if (!fits) return 0;
     if (fill.blocks != 0) return finish_marked(s, choice, fill, to);
     const Ahead* ahead = local != nullptr && local->ahead.spread ? &local->ahead : nullptr;
     return finish_stages<typename V::Sums>(p, s, choice, choice.predictor, chunk_values, to, rare, ahead);
-  }
-
-  /// Operands whose predictors are neighbours: differences of the residuals of the lower one are residuals of the
-  /// higher one. Returns 0 where that would not do.
-  template <class Rare>
-  static std::size_t add_raised(const Params& p, Parsed (&c)[2], Choice<std::int32_t> choice, Fill& fill,
-                                std::uint8_t* to, Rare rare) {
-    if constexpr (requires { V::Sums::raises; }) {
-      const Parsed& lower = c[0].choice.predictor < c[1].choice.predictor ? c[0] : c[1];
-      const bool from_none = lower.choice.predictor == Predictor::none;
-      if ((from_none && choice.predictor == Predictor::second) || !staged_sum(c[0], c[1])) return 0;
-      if (from_none) choice.base = wrap_add(choice.base, first_residual(lower));
-      typename V::Planes s;
-      if (!V::Sums::raise_and_add(&lower == c ? c[1] : c[0], lower, fill, s)) return 0;
-      if (fill.blocks != 0) return finish_marked(s, choice, fill, to);
-      return finish_stages<typename V::Sums>(p, s, choice, choice.predictor, chunk_values, to, rare);
-    }
-    return 0;
   }
 
   /// Residuals are added as they are. Returns 0 where that would not do.
@@ -365,7 +372,7 @@ struct FastSums : FastCodec<V> {
     if (!common_fill(pa, ca, pb, cb, fill)) return 0;
     if (ca.kind == Kind::constant) flatten(ca, cb);
     if (cb.kind == Kind::constant) flatten(cb, ca);
-    if (ca.choice.predictor != cb.choice.predictor) return add_raised(p, c, choice, fill, to, rare);
+    const bool alike = ca.choice.predictor == cb.choice.predictor;
     if constexpr (sums_terms) {
       if (staged_sum(ca, cb)) {
         const std::size_t n = sum_planes(p, choice, nullptr, c, 2, fill, to, rare);
@@ -373,6 +380,7 @@ struct FastSums : FastCodec<V> {
       }
     }
     if constexpr (by_blocks) {
+      if (!alike) return 0;
       Writer w;
       if (!add_blocks(ca, cb, choice, w)) return 0;
       if (unclear(p, w.codes, w.coded(), choice.predictor, chunk_values)) return rare();

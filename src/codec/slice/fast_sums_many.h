@@ -1,6 +1,6 @@
 // Sums of several chunks, with local elements or without, in one pass: what adding them one after another would write,
-// without the bytes of partial sums. Where all are coded alike their residuals are added as planes, if V can; else
-// they are added in the open, as those with different exceptions are (fast_exact_sums.h). Included after fast_sums.h.
+// without the bytes of partial sums. Residuals are added as planes, if V can, those of lower predictors raised; else
+// chunks are added in the open, as those with different exceptions are (fast_exact_sums.h). Included after fast_sums.h.
 
 template <class V>
 struct FastManySums : FastSums<V> {
@@ -13,7 +13,6 @@ struct FastManySums : FastSums<V> {
   using Sums::sums_terms;
   using Sums::wrap_add;
   using Sums::wrap_sub;
-  using typename Sums::R;
   using Exact = FastExactSums<V>;
   using Given = Choice<std::int32_t>;
 
@@ -25,9 +24,10 @@ struct FastManySums : FastSums<V> {
     int codeds = 0;
     const Parsed* chunk[most_terms];  ///< as they come
     int count = 0;
-    bool alike = true;
-    std::int32_t base = 0;  ///< the sum of all
-    Fill fill;              ///< where all are marked, and the sum of their fill values
+    Predictor predictor = Predictor::none;  ///< of their sum
+    bool alike = true;                      ///< which all have
+    std::int32_t base = 0;                  ///< the sum of all
+    Fill fill;                              ///< where all are marked, and the sum of their fill values
   };
 
   /// The exceptions of the next term, and those that `t` has, `any` or none: whether these are one number in the same
@@ -58,6 +58,7 @@ struct FastManySums : FastSums<V> {
       }
       t.chunk[t.count++] = &c;
       t.alike = t.alike && c.choice.predictor == t.coded[0].choice.predictor;
+      t.predictor = higher(t.predictor, c.choice.predictor);
       ++t.codeds;
     }
     return Parse::ok;
@@ -65,32 +66,37 @@ struct FastManySums : FastSums<V> {
 
   // ------------------------------------------------------------------------------------------- residuals
 
-  static bool varies(const R& r) {
-    std::int32_t v[block_values];
-    static_assert(sizeof v == sizeof r);
-    std::memcpy(v, &r, sizeof v);
+  static bool vary(const std::int32_t (&v)[block_values]) {
     bool other = false;
     for (const std::int32_t i : v) other = other || i != v[0];
     return other;
   }
 
-  /// A partial sum on `none` whose integers were all equal would go on with another base. Whether block 0 rules that
-  /// out. `local`: null, or local integers.
+  /// A partial sum whose integers were all equal would be constant: it would have no predictor any more, and on `none`
+  /// the sum would go on with another base. Whether block 0 rules that out. `local`: null, or local integers.
   static bool partial_sums_vary(const LocalTerm* local, const Terms& t) {
-    if (t.coded[0].choice.predictor != Predictor::none) return true;
-    R sum{};
-    if (local != nullptr) sum = V::template residual<Predictor::none>(local->q->q, local->base);
+    int from = 0;  // the first that matters
+    if (t.predictor != Predictor::none) {
+      from = t.codeds - 1;
+      while (t.coded[from].choice.predictor != t.predictor) --from;
+      if (t.alike || from == t.codeds - 1) return true;
+    }
+    alignas(64) std::int32_t sum[block_values] = {};
+    if (local != nullptr) std::memcpy(sum, local->q->q, sizeof sum);
     for (int i = 0; i + 1 < t.codeds; ++i) {
-      In in = t.coded[i].in;
-      const R r = V::get(in, t.coded[i].dense[0], t.coded[i].sparse[0]);
-      sum = i == 0 && local == nullptr ? r : V::sum(sum, r);
-      if (!varies(sum)) return false;
+      alignas(64) std::int32_t q[block_values];
+      const Parsed& c = t.coded[i];
+      In in = c.in;
+      with_predictor(c.choice.predictor, [&](auto k) {
+        typename V::template Chain<k.value>(c.choice.base).next(in, c.dense[0], c.sparse[0], q);
+      });
+      for (int v = 0; v < block_values; ++v) sum[v] = wrap_add(sum[v], q[v]);
+      if (i >= from && !vary(sum)) return false;
     }
     return true;
   }
 
-  /// Terms that are coded alike, and local integers, or null. Returns 0 where residuals would not do.
-  static std::size_t add_alike(const Params& p, Given choice, const LocalTerm* local, Terms& t, std::uint8_t* to) {
+  static std::size_t add_coded(const Params& p, Given choice, const LocalTerm* local, Terms& t, std::uint8_t* to) {
     if (t.fill.blocks == 0 && !partial_sums_vary(local, t)) return 0;
     return sum_planes(p, choice, local, t.coded, t.codeds, t.fill, to, unfused);
   }
@@ -100,14 +106,14 @@ struct FastManySums : FastSums<V> {
                                    std::uint8_t* to) {
     if constexpr (sums_terms) {
       // With a constant first, local integers choose the predictor.
-      if (t.codeds == 0 || !t.alike || (x != nullptr && t.chunk[0]->kind == Kind::constant)) return 0;
-      const Given choice{t.coded[0].choice.predictor, t.base};
-      if (x == nullptr) return add_alike(p, choice, nullptr, t, to);
+      if (t.codeds == 0 || (x != nullptr && t.chunk[0]->kind == Kind::constant)) return 0;
+      const Given choice{t.predictor, t.base};
+      if (x == nullptr) return add_coded(p, choice, nullptr, t, to);
       const std::int32_t biased = bias(*px);
       const std::int32_t base = choice.predictor == Predictor::none ? mean(q.q, biased) : q.q[0];
       q.start(base);
       const LocalTerm local{&q, base, Ahead(x, px->shape.element_bytes)};
-      return add_alike(p, {choice.predictor, wrap_add(choice.base, wrap_sub(base, biased))}, &local, t, to);
+      return add_coded(p, {choice.predictor, wrap_add(choice.base, wrap_sub(base, biased))}, &local, t, to);
     }
     return 0;
   }
