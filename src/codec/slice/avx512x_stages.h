@@ -201,9 +201,8 @@ struct Stages : StagedSections {
     }
   };
 
-  /// Sums of n chunks' residuals, and of local ones. N: n where it is known, else 0. Raised: some are raised,
-  /// of two the second. (A
-  /// function of its own: in pieces, as compilers like to inline it, it is a fifth slower.)
+  /// Sums of n chunks' residuals, and of local ones. N: n where it is known, else 0. Raised: some chunks are, of two
+  /// the second. (A function of its own: in pieces, as compilers like to inline it, it is a fifth slower.)
   template <Predictor P, bool HasLocal, bool Marked, int N, bool Raised = false>
   __attribute__((noinline)) static bool sum_terms(const LocalTerm* local, const Parsed* c, int given_n,
                                                   std::uint32_t raised, Fill& fill, PlaneSet& s) {
@@ -221,6 +220,7 @@ struct Stages : StagedSections {
     }
     Raising raising[!Raised ? 1 : N != 0 ? N : most_terms];
     if constexpr (Raised) {
+      if (needs.planes[0] > 16) return false;
       for (int i = 0; i < n; ++i) {
         if (!is_raised(i)) continue;
         const std::uint8_t* at = cursor[i];
