@@ -71,6 +71,43 @@ class PlaneStore {
   Plane* planes_;
 };
 
+/// Makes of residuals their differences, which are the residuals of the next predictor; there has to be room for a
+/// plane more. Returns the first one, which a chain has in its base, and leaves 0.
+LACONIC_GPU_FN std::int32_t raise_residuals(const Warp& w, PlaneStore& planes) {
+  PerLane<std::uint32_t> ends;  // bit r: plane r of the block's last residual; bit 16 + r: of its first
+  w.each([&](int l) {
+    LACONIC_GPU_KEEP_LOOP
+    for (int r = 0; r < planes.count; ++r) {
+      const Plane p = planes.at(r, l);
+      ends[l] |= p.half[1] >> 31 << r | (p.half[0] & 1) << (16 + r);
+    }
+  });
+  const PerLane<std::uint32_t> before = w.gather(ends, [](int l) { return l == 0 ? 0 : l - 1; });
+  const std::uint32_t first = w.from(ends, 0) >> 16;
+  w.each([&](int l) {
+    const std::uint32_t entering = l == 0 ? first : before[l];
+    std::uint32_t borrow[2] = {0, 0};
+    std::uint32_t enters = 0;
+    Plane own;
+    LACONIC_GPU_KEEP_LOOP
+    for (int r = 0; r <= planes.count; ++r) {
+      if (r < planes.count) {  // else like the highest
+        own = planes.at(r, l);
+        enters = entering >> r & 1;
+      }
+      const Plane one_before{{own.half[0] << 1 | enters, funnel_right(own.half[0], own.half[1], 31)}};
+      Plane result = own;
+      LACONIC_GPU_UNROLL
+      for (int h = 0; h < 2; ++h) subtract_bits(result.half[h], one_before.half[h], borrow[h]);
+      planes.at(r, l) = result;
+    }
+  });
+  const int unused = 32 - planes.count;
+  ++planes.count;
+  planes.trim(w);
+  return static_cast<std::int32_t>(first << unused) >> unused;
+}
+
 /// Whether all residuals are the same; then that is `residual`.
 LACONIC_GPU_FN bool all_residuals_equal(const Warp& w, const PlaneStore& planes, std::int32_t& residual) {
   std::uint32_t value = 0;

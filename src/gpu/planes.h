@@ -33,6 +33,13 @@ LACONIC_GPU_FN void add_bits(std::uint32_t& a, std::uint32_t b, std::uint32_t& c
   a = sum;
 }
 
+/// a - b - borrow, bit by bit.
+LACONIC_GPU_FN void subtract_bits(std::uint32_t& a, std::uint32_t b, std::uint32_t& borrow) {
+  const std::uint32_t difference = a ^ b ^ borrow;
+  borrow = (~a & (b | borrow)) | (b & borrow);
+  a = difference;
+}
+
 /// Rows of integers become rows of slopes, whose first differences are the second differences of the integers.
 LACONIC_GPU_FN void slopes_in_place(const Warp& w, const Rows<std::int32_t>& rows) {
   PerLane<std::int32_t> before;

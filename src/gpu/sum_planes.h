@@ -1,4 +1,5 @@
-// Sums of chunks in planes: the operands are coded with one predictor, and nothing leaves the registers but bytes.
+// Sums of chunks in planes, where nothing leaves the registers but bytes: the operands are coded with one predictor, or
+// those of lower ones come first, and what they are together is raised before the next.
 // Source: ours; the definition is codec/slice/reference.cc.
 #pragma once
 
@@ -83,30 +84,60 @@ LACONIC_GPU_FN FastRead add_stream(const Warp& w, const Params& p, const ChunkIn
   return FastRead::done;
 }
 
-/// Whether the streams' chunks are constant or coded with one predictor, as far as their first words say.
+/// Which operands are added before the sum is raised, once, and twice, one bit each; all where they are coded alike.
+struct SumTurns {
+  std::uint32_t now = 0;
+  std::uint32_t next = 0;
+  std::uint32_t last = 0;
+};
+
+/// As far as the first words of the streams' chunks say. False: predictors differ, and raising would not do. Elements
+/// are predicted as the first stream is; a partial sum that is constant would have lost its predictor, which does not
+/// matter where the last has the highest anyway.
 template <class T>
-LACONIC_GPU_FN bool start_alike(const Warp& w, const SumPlan& plan, const SumInput<T>& input) {
+LACONIC_GPU_FN bool find_turns(const Warp& w, const SumPlan& plan, const SumInput<T>& input, bool raises,
+                               SumTurns& turns) {
   PerLane<Word> word;
+  const std::uint32_t streams = ((1U << plan.operands) - 1) & ~(plan.local ? 1U : 0U);
   const std::uint32_t coded = w.ballot([&](int l) {
-    if (l >= plan.operands || (l == 0 && plan.local)) return false;
+    if ((streams >> l & 1) == 0) return false;
     const ChunkIn in = input.in(l);
     if (in.size < 4) return false;
     word[l] = Word::unpack(load32(in.data));
     return word[l].kind == Kind::coded;
   });
   const auto with = [&](Predictor p) { return w.ballot([&](int l) { return word[l].predictor == p; }) & coded; };
-  return coded == 0 || with(Predictor::none) == coded || with(Predictor::first) == coded ||
-         with(Predictor::second) == coded;
+  const std::uint32_t first = with(Predictor::first);
+  const std::uint32_t second = with(Predictor::second);
+  turns.now = streams;
+  if (coded == 0 || with(Predictor::none) == coded || first == coded || second == coded) return true;
+  const std::uint32_t highest = second != 0 ? second : first;
+  if (!raises || plan.local || (plan.operands > 2 && highest < (coded & ~highest))) return false;
+  turns = {streams & ~first & ~second, first, second};
+  return true;
 }
 
 /// Adds all operands.
 template <class T, class Marks>
-LACONIC_GPU_FN FastRead add_planes_of(const Warp& w, const SumPlan& plan, const SumInput<T>& input,
+LACONIC_GPU_FN FastRead add_planes_of(const Warp& w, const SumPlan& plan, const SumInput<T>& input, SumTurns turns,
                                       std::uint8_t* region, Marks& exceptions, PlaneSum& sum, PlaneStore& planes) {
   FastRead read = FastRead::done;
   if (plan.local) read = local_planes(w, Rows<std::int32_t>(region), sum, planes);
+  int raised = 0;
   LACONIC_GPU_KEEP_LOOP
-  for (int j = plan.local ? 1 : 0; read == FastRead::done && j < plan.operands; ++j) {
+  while (read == FastRead::done) {
+    if (turns.now == 0) {
+      if ((turns.next | turns.last) == 0) break;
+      turns = {turns.next, turns.last, 0};
+      ++raised;
+      if (!sum.coded) continue;
+      if (planes.count == PlaneStore::most) return FastRead::too_wide;
+      sum.base += static_cast<std::uint32_t>(raise_residuals(w, planes));
+      sum.predictor = static_cast<Predictor>(raised);
+      continue;
+    }
+    const int j = trailing_zeros(turns.now);
+    turns.now &= turns.now - 1;
     read = add_stream(w, plan.operand[j], input.in(j), region, exceptions, sum, planes);
     // A partial sum that is constant would have become a constant chunk, with another base.
     std::int32_t residual = 0;
@@ -181,14 +212,15 @@ template <class T, class Marks>
 LACONIC_GPU_FN Made sum_in_planes(const Warp& w, const SumPlan& plan, const SumInput<T>& input, Marks exceptions,
                                   std::uint8_t* region, FastRead& read) {
   PlaneSum sum;
+  SumTurns turns;
   read = FastRead::unlike;
-  if (!start_alike(w, plan, input)) return {};
+  if (!find_turns(w, plan, input, !Marks::marked, turns)) return {};
   if (plan.local) {
     read = start_with_local(w, plan, input, Rows<std::int32_t>(region), exceptions, sum);
     if (read != FastRead::done) return {};
   }
   PlaneStore planes(planes_in_region(region));
-  read = add_planes_of(w, plan, input, region, exceptions, sum, planes);
+  read = add_planes_of(w, plan, input, turns, region, exceptions, sum, planes);
   return read == FastRead::done ? write_sum(w, plan, sum, exceptions, planes, region) : Made{};
 }
 

@@ -1,6 +1,6 @@
-// Sums of chunks in integers: where operands have several predictors, elements meet a constant chunk, or an operand
-// leaves no plane for the sum. The integers take most of the warp's region; streams' chunks are read behind them, or
-// where they lie. Source: ours; the definition is codec/slice/reference.cc.
+// Sums of chunks in integers: where operands of several predictors cannot be raised, elements meet a constant chunk, or
+// an operand leaves no plane for the sum. The integers take most of the warp's region; streams' chunks are read behind
+// them, or where they lie. Source: ours; the definition is codec/slice/reference.cc.
 #pragma once
 
 #include "gpu/sum_choice.h"

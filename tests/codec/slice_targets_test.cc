@@ -220,6 +220,12 @@ Array of_all_widths(DType t, std::size_t count, std::array<int, 3> which, int mo
   return x;
 }
 
+Array negative(const Array& x) {
+  Array y(x.dtype, x.count);
+  for (std::size_t i = 0; i < x.count; ++i) y.set_value(i, -x.value(i));
+  return y;
+}
+
 TEST_P(SliceTargets, AddUnlikeArraysOfAllWidths) {
   const DType t = GetParam();
   constexpr std::size_t count = 9 * 2048 + 100;
@@ -235,8 +241,12 @@ TEST_P(SliceTargets, AddUnlikeArraysOfAllWidths) {
         const Outcome fy = encoded(y, g);
         const std::vector<Outcome> several{fx, fy, fy, fx};
         std::vector<Outcome> sums{added(x, fx, fy), added(x, fy, fx)};
-        for (const Array* local : {&x, static_cast<const Array*>(nullptr)})
-          sums.push_back(target == Target::scalar ? summed_in_turn(local, x, several) : summed(local, x, several));
+        const auto sum = [&](const Array* local, const std::vector<Outcome>& frames) {
+          sums.push_back(target == Target::scalar ? summed_in_turn(local, x, frames) : summed(local, x, frames));
+        };
+        sum(&x, several);
+        sum(nullptr, several);
+        if (is_float(t)) sum(nullptr, {fx, encoded(negative(x), g), fy});  // a constant has lost its predictor
         return sums;
       };
       const auto expected = on(Target::scalar);

@@ -193,17 +193,19 @@ TEST_P(GpuEmulated, AddsUnlikeArraysAsTheCpu) {
   }
 }
 
-/// Two chunks for which each predictor is the best one, a constant, and what makes the sum with the first one constant.
+/// Two chunks for which each predictor is the best one, a constant, and what makes the sums with the first three
+/// constant.
 std::vector<Array> arrays_by_predictor(DType t) {
   constexpr std::size_t count = 4096;
-  std::vector<Array> a(5, Array(t, count));
+  std::vector<Array> a(7, Array(t, count));
   Random random(7);
   double walk = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const double at = static_cast<double>(i % 512) / 256 - 1;
     walk = std::clamp(walk + 0.02 * random.symmetric(), -0.9, 0.9);
     const double noise = 0.3 * random.symmetric();
-    const double values[] = {noise, walk, 0.9 * at * at, 0.25, -noise};
+    const double curve = 0.9 * at * at;
+    const double values[] = {noise, walk, curve, 0.25, -noise, -walk, -curve};
     for (std::size_t k = 0; k < a.size(); ++k) a[k].set_value(i, values[k]);
   }
   return a;
@@ -227,6 +229,10 @@ TEST_P(GpuEmulated, AddsChunksOfAllPredictorsAsTheCpu) {
       ASSERT_NO_FATAL_FAILURE(expect_same_frame(
           three.frame,
           emulated_sum(a[0], nullptr, {{&of[i].frame, g, 1}, {&of[j].frame, g, 1}, {&of[l].frame, g, 1}})));
+      const std::size_t m = 4 + k % 3;  // a constant has lost its predictor
+      ASSERT_NO_FATAL_FAILURE(expect_same_frame(
+          added(a[0], added(a[0], of[m], of[m - 4]), of[l]).frame,
+          emulated_sum(a[0], nullptr, {{&of[m].frame, g, 1}, {&of[m - 4].frame, g, 1}, {&of[l].frame, g, 1}})));
       const Outcome local = added(a[0], encode_added(a[i], of[j]), of[l]);
       ASSERT_NO_FATAL_FAILURE(
           expect_same_frame(local.frame, emulated_sum(a[0], &a[i], {{&of[j].frame, g, 1}, {&of[l].frame, g, 1}})));
