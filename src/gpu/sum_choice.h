@@ -29,8 +29,8 @@ LACONIC_GPU_FN Partial<R> sum_choice(const Partial<R>& a, const OperandStart& b,
   }
   if (a.origin == Origin::elements) return s;
   s.given = true;
-  s.choice = {higher(a.origin == Origin::coded ? a.choice.predictor : Predictor::none,
-                     b.origin == Origin::coded ? b.predictor : Predictor::none),
+  s.choice = {higher(predictor_if(a.origin == Origin::coded, a.choice.predictor),
+                     predictor_if(b.origin == Origin::coded, b.predictor)),
               base(a.choice.base)};
   return s;
 }

@@ -164,7 +164,7 @@ struct FastExactSums {
       return true;
     }
     if (x.origin == Origin::elements) return false;
-    const auto of = [](const Open& o) { return o.origin == Origin::coded ? o.choice.predictor : Predictor::none; };
+    const auto of = [](const Open& o) { return predictor_if(o.origin == Origin::coded, o.choice.predictor); };
     given = {higher(of(x), of(y)), Codec::wrap_add(x.choice.base, y.choice.base)};
     return true;
   }

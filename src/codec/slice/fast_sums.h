@@ -299,7 +299,7 @@ struct FastSums : FastCodec<V> {
   /// What the operands say of how their sum is coded. A constant agrees with all.
   static bool choice_of(const Parsed& a, const Parsed& b, Choice<std::int32_t>& choice) {
     if (a.kind == Kind::fill || b.kind == Kind::fill) return false;
-    const auto of = [](const Parsed& c) { return c.kind == Kind::coded ? c.choice.predictor : Predictor::none; };
+    const auto of = [](const Parsed& c) { return predictor_if(c.kind == Kind::coded, c.choice.predictor); };
     choice = {higher(of(a), of(b)), wrap_add(a.choice.base, b.choice.base)};
     return true;
   }
@@ -372,7 +372,6 @@ struct FastSums : FastCodec<V> {
     if (!common_fill(pa, ca, pb, cb, fill)) return 0;
     if (ca.kind == Kind::constant) flatten(ca, cb);
     if (cb.kind == Kind::constant) flatten(cb, ca);
-    const bool alike = ca.choice.predictor == cb.choice.predictor;
     if constexpr (sums_terms) {
       if (staged_sum(ca, cb)) {
         const std::size_t n = sum_planes(p, choice, nullptr, c, 2, fill, to, rare);
@@ -380,7 +379,7 @@ struct FastSums : FastCodec<V> {
       }
     }
     if constexpr (by_blocks) {
-      if (!alike) return 0;
+      if (ca.choice.predictor != cb.choice.predictor) return 0;
       Writer w;
       if (!add_blocks(ca, cb, choice, w)) return 0;
       if (unclear(p, w.codes, w.coded(), choice.predictor, chunk_values)) return rare();

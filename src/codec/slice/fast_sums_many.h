@@ -25,7 +25,6 @@ struct FastManySums : FastSums<V> {
     const Parsed* chunk[most_terms];  ///< as they come
     int count = 0;
     Predictor predictor = Predictor::none;  ///< of their sum
-    bool alike = true;                      ///< which all have
     std::int32_t base = 0;                  ///< the sum of all
     Fill fill;                              ///< where all are marked, and the sum of their fill values
   };
@@ -57,7 +56,6 @@ struct FastManySums : FastSums<V> {
         continue;
       }
       t.chunk[t.count++] = &c;
-      t.alike = t.alike && c.choice.predictor == t.coded[0].choice.predictor;
       t.predictor = higher(t.predictor, c.choice.predictor);
       ++t.codeds;
     }
@@ -79,7 +77,7 @@ struct FastManySums : FastSums<V> {
     if (t.predictor != Predictor::none) {
       from = t.codeds - 1;
       while (t.coded[from].choice.predictor != t.predictor) --from;
-      if (t.alike || from == t.codeds - 1) return true;
+      if (from == t.codeds - 1) return true;
     }
     alignas(64) std::int32_t sum[block_values] = {};
     if (local != nullptr) std::memcpy(sum, local->q->q, sizeof sum);
@@ -96,6 +94,7 @@ struct FastManySums : FastSums<V> {
     return true;
   }
 
+  /// Terms, and local integers, or null. Returns 0 where residuals would not do.
   static std::size_t add_coded(const Params& p, Given choice, const LocalTerm* local, Terms& t, std::uint8_t* to) {
     if (t.fill.blocks == 0 && !partial_sums_vary(local, t)) return 0;
     return sum_planes(p, choice, local, t.coded, t.codeds, t.fill, to, unfused);

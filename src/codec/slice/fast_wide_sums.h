@@ -125,7 +125,7 @@ struct FastWideSums : FastWide<V> {
     if (fa == Parse::rare || fb == Parse::rare || capacity < sizeof(Writer))
       return reference_kernels().add(p, pa, a, pb, b, count, to, capacity);
     const bool said = x.origin != Origin::elements && y.origin != Origin::elements;
-    const auto of = [](const Operand& k) { return k.origin == Origin::coded ? k.choice.predictor : Predictor::none; };
+    const auto of = [](const Operand& k) { return predictor_if(k.origin == Origin::coded, k.choice.predictor); };
     const Choice<I> given{higher(of(x), of(y)), wrap_add(x.choice.base, y.choice.base)};
     const bool alike = x.origin != Origin::coded || y.origin != Origin::coded || of(x) == of(y);
     if (said && alike && x.wide && y.wide && count == chunk_values) {

@@ -48,6 +48,8 @@ enum class Predictor : std::uint32_t {
 /// What the sum of two chunks is coded with: residuals of one predictor are differences of the one below's, so that
 /// both have residuals of the higher one.
 constexpr Predictor higher(Predictor a, Predictor b) { return a < b ? b : a; }
+/// For that: what a constant chunk's word says of a predictor does not count.
+constexpr Predictor predictor_if(bool coded, Predictor p) { return coded ? p : Predictor::none; }
 
 /// The first word of a chunk: bits 0-1 kind, 2-3 predictor, 4 long base, 5 has fill, 6-8 index planes,
 /// 9-12 dictionary size - 1, 13-31 signed base.

@@ -264,7 +264,7 @@ bool sum_choice(const Chunk<A>& a, const Chunk<B>& b, bool a_is_local, Choice<I>
     return true;
   }
   if (a.origin == Origin::elements) return false;
-  const auto of = [](const auto& c) { return c.origin == Origin::coded ? c.choice.predictor : Predictor::none; };
+  const auto of = [](const auto& c) { return predictor_if(c.origin == Origin::coded, c.choice.predictor); };
   out = {higher(of(a), of(b)), base(a.choice.base)};  // of `none`, that is; else writing knows the base
   return true;
 }
