@@ -23,15 +23,13 @@ struct Places {
   std::uint64_t mark_plane[chunk_blocks];
 };
 
-/// Planes 4 k .. 4 k + 3: all ones in those below n.
-struct PlaneMasks {
-  alignas(64) std::uint8_t bytes[16 * PlaneSet::most];
-  constexpr PlaneMasks() : bytes() {
-    for (int i = 0; i < 8 * PlaneSet::most; ++i) bytes[i] = 255;
-  }
-  [[nodiscard]] __m256i below(int n, int k) const { return load256(bytes + 8 * (PlaneSet::most - n) + 32 * k); }
-};
-constexpr PlaneMasks plane_masks;
+/// Of planes 4 k .. 4 k + 3: all ones in those below the number that is in all bytes of n.
+__attribute__((always_inline)) inline __m256i planes_below(__m256i n, int k) {
+  const long long each = 0x0101010101010101;
+  return _mm256_cmpgt_epi8(
+      n, _mm256_setr_epi64x(4 * k * each, (4 * k + 1) * each, (4 * k + 2) * each, (4 * k + 3) * each));
+}
+inline __m256i all_bytes(const std::uint8_t& n) { return _mm256_set1_epi8(static_cast<char>(n)); }
 
 struct PlaneSums {
   /// Most planes of an operand's block: sums have codes.
@@ -128,15 +126,16 @@ struct PlaneSums {
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) {
       const int d = o.chunk->dense[b + j];
-      const int w = o.planes_of(b + j);
       const std::uint64_t* sparse = o.sparse - d;
+      const __m256i dense_planes = all_bytes(o.chunk->dense[b + j]);
+      const __m256i used_planes = _mm256_add_epi8(dense_planes, all_bytes(o.chunk->sparse[b + j]));
 #pragma GCC unroll 8
       for (int k = 0; k < Planes / 4; ++k) {
         // No further past the end of a chunk than may be read.
         const int at = Planes <= 16 || 4 * k < d ? 32 * k : 0;
         const __m256i planes =
-            _mm256_blendv_epi8(load256(sparse + 4 * k), load256(o.dense + at), plane_masks.below(d, k));
-        x[4 * k + j] = _mm256_and_si256(planes, plane_masks.below(w, k));
+            _mm256_blendv_epi8(load256(sparse + 4 * k), load256(o.dense + at), planes_below(dense_planes, k));
+        x[4 * k + j] = _mm256_and_si256(planes, planes_below(used_planes, k));
       }
       o.pass(b + j);
     }
@@ -239,7 +238,7 @@ struct PlaneSums {
     for (int j = 0; j < 4; ++j)
 #pragma GCC unroll 8
       for (int k = 0; k < Planes / 4; ++k)
-        x[4 * k + j] = _mm256_and_si256(load256(local.plane[b + j] + 4 * k), plane_masks.below(local.planes[b + j], k));
+        x[4 * k + j] = _mm256_and_si256(load256(local.plane[b + j] + 4 * k), planes_below(all_bytes(local.planes[b + j]), k));
     transpose_all<Planes>(x);
   }
 
