@@ -127,19 +127,15 @@ struct Avx2Base {
     return true;
   }
 
-  /// Which of 64 integers differ from the one before, or, without After, from zero.
-  template <bool After>
-  static std::uint64_t unequal(const std::int32_t* block) {
+  /// Which of 64 integers differ from the one before.
+  static std::uint64_t changes(const std::int32_t* block) {
     std::uint64_t equal = 0;
     for (int k = 0; k < 8; ++k) {
-      const __m256i other = After ? load256(block + 8 * k - 1) : _mm256_setzero_si256();
-      const __m256i same = _mm256_cmpeq_epi32(load256(block + 8 * k), other);
+      const __m256i same = _mm256_cmpeq_epi32(load256(block + 8 * k), load256(block + 8 * k - 1));
       equal |= static_cast<std::uint64_t>(_mm256_movemask_ps(_mm256_castsi256_ps(same))) << (8 * k);
     }
     return ~equal;
   }
-  static std::uint64_t changes(const std::int32_t* block) { return unequal<true>(block); }
-  static std::uint64_t nonzero(const std::int32_t* block) { return unequal<false>(block); }
 
   static bool constant(const std::int32_t* q) {
     if (q[0] != q[chunk_values - 1] || q[0] != q[chunk_values / 2] || q[0] != q[chunk_values / 3]) return false;
@@ -315,9 +311,14 @@ struct Avx2Base {
 
   // ------------------------------------------------------------------------------------------- tables of codes
 
-  static std::uint32_t equal_codes(const std::uint8_t* codes, std::uint8_t code) {
-    return static_cast<std::uint32_t>(
-        _mm256_movemask_epi8(_mm256_cmpeq_epi8(load256(codes), _mm256_set1_epi8(static_cast<char>(code)))));
+  /// Of each code its index into the dictionary, as four index planes.
+  static void put_indices(const std::uint8_t* codes, const std::uint8_t* dictionary, int k, std::uint8_t* to) {
+    const __m256i signs = _mm256_set1_epi8(-128);
+    const __m256i c = _mm256_xor_si256(load256(codes), signs);
+    __m256i index = _mm256_setzero_si256();
+    for (int i = 0; i < k; ++i)
+      index = _mm256_sub_epi8(index, _mm256_cmpgt_epi8(c, _mm256_set1_epi8(static_cast<char>(dictionary[i] ^ 128))));
+    for (int j = 0; j < 4; ++j) store(to + 4 * j, _mm256_movemask_epi8(_mm256_slli_epi16(index, 7 - j)));
   }
 
   static bool split_codes(const std::uint8_t* codes, std::uint8_t* dense, std::uint8_t* sparse, std::size_t& dense_sum,

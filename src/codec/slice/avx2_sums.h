@@ -57,15 +57,18 @@ struct PlaneSums {
       sparse = planes + PlaneSet::most;
       const std::ptrdiff_t n = c.in.bytes - c.in.masks;
       const std::uint8_t* at = c.in.bytes;
-      for (std::ptrdiff_t i = 0; i < n; i += 8) {
-        const std::uint64_t masks = some_masks(c.in.masks + i, n - i);
+      const auto expand = [&](std::ptrdiff_t i, std::uint64_t mask) __attribute__((always_inline)) {
+        store64(planes + PlaneSet::most + i, _mm_shuffle_epi8(load64(at), load64(expand_shuffles.of(mask))));
+        at += _mm_popcnt_u64(mask);
+      };
+      std::ptrdiff_t i = 0;
+      for (; i + 8 <= n; i += 8) {
 #pragma GCC unroll 8
-        for (int r = 0; r < 8; ++r) {
-          const std::uint64_t m = masks >> (8 * r) & 255;
-          store64(planes + PlaneSet::most + i + r, _mm_shuffle_epi8(load64(at), load64(expand_shuffles.of(m))));
-          at += _mm_popcnt_u64(m);
-        }
+        for (int r = 0; r < 8; ++r) expand(i + r, c.in.masks[i + r]);
       }
+      const std::uint64_t rest = some_masks(c.in.masks + i, n - i);
+#pragma GCC unroll 8
+      for (int r = 0; r < 8; ++r) expand(i + r, rest >> (8 * r) & 255);
     }
     void pass(int b) {
       dense += 8 * chunk->dense[b];
@@ -238,7 +241,8 @@ struct PlaneSums {
     for (int j = 0; j < 4; ++j)
 #pragma GCC unroll 8
       for (int k = 0; k < Planes / 4; ++k)
-        x[4 * k + j] = _mm256_and_si256(load256(local.plane[b + j] + 4 * k), planes_below(all_bytes(local.planes[b + j]), k));
+        x[4 * k + j] =
+            _mm256_and_si256(load256(local.plane[b + j] + 4 * k), planes_below(all_bytes(local.planes[b + j]), k));
     transpose_all<Planes>(x);
   }
 
@@ -261,6 +265,14 @@ struct PlaneSums {
     keep<Planes>(sum, s, b);
   }
 
+  static int largest(__m256i bytes) {
+    __m128i m = _mm_max_epu8(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
+    m = _mm_max_epu8(m, _mm_srli_epi16(m, 8));
+    // The smallest of eight words is what one instruction finds.
+    const __m128i low = _mm_set1_epi16(255);
+    return 255 - (_mm_cvtsi128_si32(_mm_minpos_epu16(_mm_sub_epi16(low, _mm_and_si128(m, low)))) & 255);
+  }
+
   /// Planes that the sum of n operands' blocks, and local ones, may have; 0 where no term has any.
   struct Needs {
     alignas(32) std::uint8_t planes[chunk_blocks];
@@ -270,9 +282,10 @@ struct PlaneSums {
       for (int i = 0; i < n; ++i) widest = _mm256_max_epu8(widest, x[i].planes_needed());
       const int terms = n + (local != nullptr ? 1 : 0);
       const auto more = static_cast<char>(32 - _lzcnt_u32(static_cast<unsigned>(terms - 1)));
-      store256(planes, _mm256_andnot_si256(_mm256_cmpeq_epi8(widest, _mm256_setzero_si256()),
-                                           _mm256_add_epi8(widest, _mm256_set1_epi8(more))));
-      for (const std::uint8_t p : planes) most = p > most ? p : most;
+      const __m256i sums = _mm256_andnot_si256(_mm256_cmpeq_epi8(widest, _mm256_setzero_si256()),
+                                               _mm256_add_epi8(widest, _mm256_set1_epi8(more)));
+      store256(planes, sums);
+      most = largest(sums);
     }
   };
 
@@ -320,36 +333,37 @@ struct PlaneSums {
       x[i].open(chunk[k]);
       if ((raised >> k & 1) != 0) x[i].raise();
     }
-    if (fill.blocks != 0) {
-      if (!HasLocal) get_marks(x[0], fill);
-      for (int i = 0; i < n; ++i)
-        if (!has_marks(x[i], fill)) return false;
-    }
+    if (fill.blocks != 0 && !same_marks(x, n, HasLocal, fill)) return false;
     if constexpr (!HasLocal) return from_operands(nullptr, x, n, s);
     Local local;
     from_integers<P>(*term, local);
     return from_operands(&local, x, n, s);
   }
 
-  /// f(b, plane of marks) for the blocks of `fill`, all of which the operand has marked, until it returns false.
-  template <class F>
-  static bool each_marked_block(const Operand& x, const Fill& fill, F f) {
-    const std::uint64_t* at = x.sparse;
+  /// Whether the operands have the same marks in the blocks of `fill`, which all have marked: those that it has, or,
+  /// without any, those that it gets. Which blocks they are, no branch can foresee.
+  static bool same_marks(const Operand* x, int n, bool given, Fill& fill) {
+    std::uint64_t plane[chunk_blocks];
+    std::uint64_t marked[chunk_blocks];  // all ones where the block is
     for (int b = 0; b < chunk_blocks; ++b) {
-      at += x.chunk->sparse[b];
-      if ((fill.blocks >> b & 1) != 0 && !f(b, *at++)) return false;
+      marked[b] = 0 - static_cast<std::uint64_t>(fill.blocks >> b & 1);
+      if (given) plane[b] = mark_plane(fill.marks[b]);
     }
+    std::uint64_t wrong = 0;
+    for (int i = 0; i < n; ++i) {
+      const std::uint64_t* at = x[i].sparse;
+      for (int b = 0; b < chunk_blocks; ++b) {
+        at += x[i].chunk->sparse[b];
+        const std::uint64_t own = *at;
+        at -= static_cast<std::int64_t>(marked[b]);
+        if (i == 0 && !given) plane[b] = own;
+        wrong |= ((own ^ plane[b]) | static_cast<std::uint64_t>(own == 0)) & marked[b];
+      }
+    }
+    if (wrong != 0) return false;
+    if (!given)
+      for (int b = 0; b < chunk_blocks; ++b) fill.marks[b] = marks_of(plane[b]);
     return true;
-  }
-  static void get_marks(const Operand& x, Fill& fill) {
-    each_marked_block(x, fill, [&](int b, std::uint64_t plane) {
-      fill.marks[b] = marks_of(plane);
-      return true;
-    });
-  }
-  static bool has_marks(const Operand& x, const Fill& fill) {
-    return each_marked_block(
-        x, fill, [&](int b, std::uint64_t plane) { return plane != 0 && plane == mark_plane(fill.marks[b]); });
   }
 
   /// Numbers of bits of the bytes.
@@ -438,19 +452,7 @@ struct PlaneSums {
         }
   }
 
-  static void count_planes(const PlaneSet&, const Places& at, std::size_t& dense, std::size_t& sparse) {
-    for (int b = 0; b < chunk_blocks; ++b) {
-      dense += at.dense[b];
-      sparse += at.sparse[b];
-    }
-  }
-
-  /// Positions of a block whose residuals are not zero.
-  static std::uint64_t any(const PlaneSet& s, const Places& at, int b) {
-    std::uint64_t all = 0;
-    for (int r = 0; r < at.dense[b] + at.sparse[b]; ++r) all |= s.plane[b][r];
-    return all;
-  }
+  static std::uint64_t plane(const PlaneSet& s, int b, int r) { return s.plane[b][r]; }
 
   /// Copies n words, rounded up to eight, and no fewer than that.
   static void copy_words(void* to, const std::uint64_t* from, int n) {
@@ -488,15 +490,18 @@ struct PlaneSums {
   /// The bytes of n planes that are not zero.
   static std::uint8_t* write_bytes(const std::uint64_t* plane, const std::uint8_t* masks, std::ptrdiff_t n,
                                    std::uint8_t* to) {
-    for (std::ptrdiff_t i = 0; i < n; i += 8) {
-      const std::uint64_t some = some_masks(masks + i, n - i);
+    const auto compress = [&](std::ptrdiff_t i, std::uint64_t mask) __attribute__((always_inline)) {
+      store64(to, _mm_shuffle_epi8(load64(plane + i), load64(compress_shuffles.of(mask))));
+      to += _mm_popcnt_u64(mask);
+    };
+    std::ptrdiff_t i = 0;
+    for (; i + 8 <= n; i += 8) {
 #pragma GCC unroll 8
-      for (int r = 0; r < 8; ++r) {
-        const std::uint64_t m = some >> (8 * r) & 255;
-        store64(to, _mm_shuffle_epi8(load64(plane + i + r), load64(compress_shuffles.of(m))));
-        to += _mm_popcnt_u64(m);
-      }
+      for (int r = 0; r < 8; ++r) compress(i + r, masks[i + r]);
     }
+    const std::uint64_t rest = some_masks(masks + i, n - i);
+#pragma GCC unroll 8
+    for (int r = 0; r < 8; ++r) compress(i + r, rest >> (8 * r) & 255);
     return to;
   }
 };

@@ -99,16 +99,6 @@ struct Avx512Base : Avx512Sinks {
     return changed;
   }
 
-  static std::uint64_t nonzero(const std::int32_t* block) {
-    std::uint64_t some = 0;
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) {
-      const __m512i v = _mm512_load_si512(block + 16 * k);
-      some |= std::uint64_t{_mm512_test_epi32_mask(v, v)} << (16 * k);
-    }
-    return some;
-  }
-
   static bool marked_equal(const void* x, const std::uint64_t* marks, std::uint64_t value, int bytes) {
     for (int b = 0; b < chunk_blocks; ++b) {
       if (marks[b] == 0) continue;
@@ -276,9 +266,15 @@ struct Avx512Base : Avx512Sinks {
 
   // ------------------------------------------------------------------------------------------- tables of codes
 
-  static std::uint32_t equal_codes(const std::uint8_t* codes, std::uint8_t code) {
-    return _mm256_cmpeq_epi8_mask(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes)),
-                                  _mm256_set1_epi8(static_cast<char>(code)));
+  /// See Avx2Base.
+  static void put_indices(const std::uint8_t* codes, const std::uint8_t* dictionary, int k, std::uint8_t* to) {
+    const __m256i c = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes));
+    __m256i index = _mm256_setzero_si256();
+    for (int i = 0; i < k; ++i) {
+      const __mmask32 above = _mm256_cmpgt_epu8_mask(c, _mm256_set1_epi8(static_cast<char>(dictionary[i])));
+      index = _mm256_mask_add_epi8(index, above, index, _mm256_set1_epi8(1));
+    }
+    for (int j = 0; j < 4; ++j) store(to + 4 * j, _mm256_movepi8_mask(_mm256_slli_epi16(index, 7 - j)));
   }
 
   static bool split_codes(const std::uint8_t* codes, std::uint8_t* dense, std::uint8_t* sparse, std::size_t& dense_sum,

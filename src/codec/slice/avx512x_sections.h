@@ -28,13 +28,8 @@ struct Places {
 };
 
 struct StagedSections {
-  /// Positions of a block whose residuals are not zero.
-  static std::uint64_t any(const PlaneSet& s, const Places&, int b) {
-    std::uint64_t all = 0;
-    for (int g = 0; g < s.groups; ++g)
-      if (const int i = group_at(g, b); s.nonzero[i] != 0)
-        all |= static_cast<std::uint64_t>(_mm512_reduce_or_epi64(_mm512_load_si512(s.plane[i])));
-    return all;
+  static std::uint64_t plane(const PlaneSet& s, int b, int r) {
+    return load<std::uint64_t>(s.plane[group_at(r / 8, b)] + static_cast<std::ptrdiff_t>(8 * (r % 8)));
   }
 
   /// Eight blocks' counts as eight bytes.
@@ -269,12 +264,6 @@ struct StagedSections {
       at.total += 1 + static_cast<std::size_t>(_mm_popcnt_u32(mask_of(at.mark_plane[b])));
     }
     return at;
-  }
-  static void count_planes(const PlaneSet& s, const Places& at, std::size_t& dense, std::size_t& sparse) {
-    for (int i = 0; i < s.groups * chunk_blocks; ++i) {
-      dense += at.dense_bytes[i] / 8U;
-      sparse += at.mask_bytes[i];
-    }
   }
   static constexpr bool writes_fetch = true;
   template <bool Marked, class Fetch = FetchNothing>

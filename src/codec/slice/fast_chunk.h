@@ -36,6 +36,7 @@ struct Fill {
   std::uint64_t value = 0;  ///< as stored: element bits, or for sums those of a double
   std::uint64_t marks[chunk_blocks];
 };
+constexpr Fill no_fill{};
 
 /// An element of e bytes, by its bits.
 inline std::uint64_t element_at(const std::uint8_t* x, int i, int e) {
@@ -66,12 +67,19 @@ inline std::uint64_t behind(int count, int b) {
   return n >= 64 ? 0 : n <= 0 ? ~std::uint64_t{0} : ~std::uint64_t{0} << n;
 }
 
-/// Whether a fill value is one by right: an operand's that an encoder would find on the grid counts as its grid point.
-inline bool is_exception(const Params& p, std::uint64_t fill) { return p.shape.sum || !is_on_grid(p, fill); }
-
 /// A fill value as a number.
 inline double fill_as_double(const Params& p, std::uint64_t bits) {
-  return p.shape.sum ? __builtin_bit_cast(double, bits) : element_value(p.grid.dtype, bits);
+  if (p.shape.sum) return __builtin_bit_cast(double, bits);
+  if (p.grid.dtype == DType::f32) return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits));
+  return element_value(p.grid.dtype, bits);
+}
+
+/// Whether a fill value is one by right: an operand's that an encoder would find on the grid counts as its grid point.
+/// Most are beyond the grid.
+inline bool is_exception(const Params& p, std::uint64_t fill) {
+  if (p.shape.sum) return true;
+  const double end = p.grid.step * static_cast<double>(std::int64_t{2} << p.grid.qbits);
+  return !(__builtin_fabs(fill_as_double(p, fill)) <= end) || !is_on_grid(p, fill);
 }
 
 /// Row c has bit c set: the OR of rows is a set of codes, without a chain of dependent look-ups.
@@ -83,21 +91,19 @@ struct CodeSets {
 };
 constexpr CodeSets code_sets;
 
-/// Distinct codes in ascending order, and the bits of every block's index (five words: more than 16 codes overflow).
-template <class V>
-int index_codes(const std::uint8_t* codes, std::uint8_t* dictionary, std::uint32_t* planes) {
-  std::uint64_t present[4] = {};
-  for (int b = 0; b < chunk_blocks; ++b)
-    for (int i = 0; i < 4; ++i) present[i] |= code_sets.row[codes[b]][i];
+/// The distinct codes in ascending order. Returns their number.
+inline int find_codes(const std::uint8_t* codes, std::uint8_t* dictionary) {
+  using Set = std::uint64_t __attribute__((vector_size(32)));
+  Set present = {};
+  for (int b = 0; b < chunk_blocks; ++b) {
+    Set one;
+    std::memcpy(&one, code_sets.row[codes[b]], sizeof one);
+    present |= one;
+  }
   int k = 0;
   for (int i = 0; i < 4; ++i)
-    for (std::uint64_t m = present[i]; m != 0; m &= m - 1) {
-      const auto code = static_cast<std::uint8_t>(64 * i + __builtin_ctzll(m));
-      const std::uint32_t same = V::equal_codes(codes, code);
-      dictionary[k] = code;
-      for (int j = 0; j < 5; ++j) planes[j] |= same & (0U - static_cast<std::uint32_t>(k >> j & 1));
-      ++k;
-    }
+    for (std::uint64_t m = present[i]; m != 0; m &= m - 1)
+      dictionary[k++] = static_cast<std::uint8_t>(64 * i + __builtin_ctzll(m));
   return k;
 }
 
@@ -105,15 +111,14 @@ int index_codes(const std::uint8_t* codes, std::uint8_t* dictionary, std::uint32
 template <class V>
 std::uint8_t* put_codes(const std::uint8_t* codes, Word& word, std::uint8_t* p) {
   std::uint8_t dictionary[chunk_blocks + 4];
-  std::uint32_t planes[8] = {};
-  const int k = index_codes<V>(codes, dictionary, planes);
+  const int k = find_codes(codes, dictionary);
   word.index_planes = index_planes_for(k);
   if (word.index_planes == Word::plain_codes) {
     std::memcpy(p, codes, chunk_blocks);
     return p + chunk_blocks;
   }
   word.dictionary = static_cast<std::uint32_t>(k);
-  std::memcpy(p, planes, 16);
+  V::put_indices(codes, dictionary, k, p);
   p += 4 * word.index_planes;
   store(dictionary + k, std::uint32_t{0});
   std::memcpy(p, dictionary, 16);
@@ -155,6 +160,14 @@ inline std::size_t close(std::uint8_t* to, std::uint8_t* p) {
 inline bool flat(const std::uint8_t* codes) {
   return (load<std::uint64_t>(codes) | load<std::uint64_t>(codes + 8) | load<std::uint64_t>(codes + 16) |
           load<std::uint64_t>(codes + 24)) == 0;
+}
+
+/// All codes are the same.
+inline bool alike(const std::uint8_t* codes) {
+  const std::uint64_t first = codes[0] * std::uint64_t{0x0101010101010101};
+  std::uint64_t other = 0;
+  for (int b = 0; b < chunk_blocks; b += 8) other |= load<std::uint64_t>(codes + b) ^ first;
+  return other == 0;
 }
 
 /// Collects codes and sections of integers of `bits`, then puts the chunk together.

@@ -164,17 +164,6 @@ struct FastCodec {
     }
   }
 
-  /// Which of 64 integers are not zero.
-  static std::uint64_t nonzero(const std::int32_t* at) {
-    if constexpr (requires { V::nonzero(at); }) {
-      return V::nonzero(at);
-    } else {
-      std::uint64_t some = 0;
-      for (int i = 0; i < block_values; ++i) some |= static_cast<std::uint64_t>(at[i] != 0) << i;
-      return some;
-    }
-  }
-
   /// Whether hold() would leave them as they are. Not all are marked.
   static bool is_held(Integers& q, const std::uint64_t* marks) {
     q.before[15] = first_unmarked(q.q, marks, 0);

@@ -3,6 +3,7 @@
 // integers are, by fast_exact_sums.h where there are marks. Sums of more than two are in fast_sums_many.h.
 
 #include "codec/slice/fast_exact_sums.h"
+#include "codec/slice/fast_held.h"
 
 template <class V>
 struct FastWideSums;
@@ -16,7 +17,6 @@ struct FastSums : FastCodec<V> {
   using Codec::choose;
   using Codec::get_blocks;
   using Codec::hold;
-  using Codec::is_held;
   using Codec::load_elements;
   using Codec::mean;
   using Codec::put_blocks;
@@ -47,7 +47,7 @@ struct FastSums : FastCodec<V> {
   /// What the reference decides from the integers, and this file cannot see in residuals: a constant sum on `none`, and
   /// integers that are better sent raw.
   static bool unclear(const Params& p, const std::uint8_t* codes, std::size_t coded, Predictor predictor, int count) {
-    if (predictor == Predictor::none && V::equal_codes(codes, codes[0]) == ~std::uint32_t{0}) return true;
+    if (predictor == Predictor::none && alike(codes)) return true;
     return p.shape.exact_only && coded + 300 >= static_cast<std::size_t>(count * p.shape.element_bytes);
   }
 
@@ -60,10 +60,10 @@ struct FastSums : FastCodec<V> {
   template <class Stages, class Planes, class Rare>
   static std::size_t finish_stages(const Params& p, const Planes& s, Choice<std::int32_t> choice, Predictor seen,
                                    int count, std::uint8_t* to, Rare rare, const Ahead* ahead = nullptr) {
-    const auto at = Stages::place(s, Fill{});
+    const auto at = Stages::place(s, no_fill);
     if (unclear(p, at.codes, at.total, seen, count)) return rare();
     if (flat(at.codes)) return write_constant(choice.base, to);
-    std::uint8_t* const planes = write_head<V>(choice, Fill{}, 0, at.codes, to);
+    std::uint8_t* const planes = write_head<V>(choice, no_fill, 0, at.codes, to);
     if constexpr (requires { Stages::writes_fetch; })
       if (ahead != nullptr) return close(to, Stages::template write_sections<false>(s, at, planes, *ahead));
     return close(to, write_sections<Stages, false>(s, at, to, planes));
@@ -94,9 +94,9 @@ struct FastSums : FastCodec<V> {
         return finish_stages<typename V::Staged>(p, s, {choice.predictor, base}, Predictor::first, count, to, rare);
     }
     Writer w;
-    put_blocks(q, choice, Fill{}, nothing, w);
+    put_blocks(q, choice, no_fill, nothing, w);
     if (unclear(p, w.codes, w.coded(), Predictor::first, count)) return rare();
-    return finish_sum(p, w, {choice.predictor, base}, Fill{}, to);
+    return finish_sum(p, w, {choice.predictor, base}, no_fill, to);
   }
 
   /// Where integers are added to those that are there.
@@ -152,79 +152,14 @@ struct FastSums : FastCodec<V> {
     for (int i = count; i < chunk_values; ++i) q.q[i] = q.q[i - 1];
     return write_sum(p, q, given, count, to, rare);
   }
-  /// In a sum marked values must repeat the one before. Operands that an encoder wrote see to that. With `first`,
-  /// residuals under marks are 0 then, and so is that of the first value behind marks at the start.
-  struct Held {
-    bool start = true;  ///< everything up to here was marked
-
-    /// Whether that is so in the next block, given the positions whose residuals are not zero.
-    bool check(std::uint64_t any, std::uint64_t marks) {
-      const std::uint64_t first_unmarked = start ? ~marks & (marks + 1) : 0;
-      start = start && first_unmarked == 0;
-      return (any & (marks | first_unmarked)) == 0;
-    }
-    /// The same, by the block's planes, which were written from `before` to `out`.
-    bool check(const Out& before, const Out& out, std::uint64_t marks) {
-      if (marks == 0 && !start) return true;
-      std::uint64_t any = 0;
-      for (const std::uint8_t* at = before.dense; at != out.dense; at += 8) any |= load<std::uint64_t>(at);
-      In in{nullptr, before.masks, before.bytes};
-      while (in.masks != out.masks) any |= V::get_plane(in);
-      return check(any, marks);
-    }
-  };
-
-  /// The same for any predictor, by the integers of a sum that has been written.
-  static bool holds(const std::uint8_t* codes, const std::uint8_t* dense_planes, const std::uint8_t* masks,
-                    const std::uint8_t* bytes, Choice<std::int32_t> choice, std::uint32_t fill_blocks) {
-    Parsed sum;
-    std::size_t dense = 0;
-    std::size_t sparse = 0;
-    int extended = 0;
-    if (!V::split_codes(codes, sum.dense, sum.sparse, dense, sparse, extended) || extended != 0) return false;
-    sum.choice = choice;
-    sum.fill_blocks = fill_blocks;
-    sum.in = {dense_planes, masks, bytes};
-    Integers q;
-    Fill fill;
-    std::memset(fill.marks, 0, sizeof fill.marks);
-    // Of second differences the sums are enough: they are the first ones, zero where an integer repeats.
-    const bool sums = choice.predictor == Predictor::second;
-    if (sums) sum.choice = {Predictor::first, 0};
-    get_blocks(sum, ToMemory{q.q}, fill);
-    if (!sums) return !all_marked(fill) && is_held(q, fill.marks);
-    Held held;
-    for (int b = 0; b < chunk_blocks; ++b)
-      if (!held.check(Codec::nonzero(q.q + 64 * b), fill.marks[b])) return false;
-    return !held.start;
-  }
-  static bool holds(const Writer& w, Choice<std::int32_t> choice, std::uint32_t fill_blocks) {
-    return holds(w.codes, w.dense, w.masks, w.bytes, choice, fill_blocks);
-  }
-
   /// A sum in stages whose operands have the same marks. Returns 0 where its residuals must change.
   template <class Planes>
   static std::size_t finish_marked(const Planes& s, Choice<std::int32_t> choice, const Fill& fill, std::uint8_t* to) {
     const auto at = V::Sums::place(s, fill);
-    if (choice.predictor == Predictor::first) {
-      Held held;
-      for (int b = 0; b < chunk_blocks; ++b) {
-        const std::uint64_t marks = bit(fill.blocks, b) ? fill.marks[b] : 0;
-        if ((marks != 0 || held.start) && !held.check(V::Sums::any(s, at, b), marks)) return 0;
-      }
-      if (held.start) return 0;
-    }
+    if (!with_predictor(choice.predictor, [&](auto k) { return Held<V>::template check<k.value>(s, at.codes, fill); }))
+      return 0;
     std::uint8_t* planes = write_head<V>(choice, fill, 8, at.codes, to);
-    std::uint8_t* end = write_sections<typename V::Sums, true>(s, at, to, planes);
-    if (choice.predictor != Predictor::first) {
-      std::size_t dense = 0;
-      std::size_t sparse = 0;
-      V::Sums::count_planes(s, at, dense, sparse);
-      const std::uint8_t* masks = planes + 8 * dense;
-      const std::uint8_t* bytes = masks + sparse + __builtin_popcount(fill.blocks);
-      if (!holds(at.codes, planes, masks, bytes, choice, fill.blocks)) return 0;
-    }
-    return close(to, end);
+    return close(to, write_sections<typename V::Sums, true>(s, at, to, planes));
   }
 
   static constexpr bool by_blocks = requires(In& in, Out& out) { V::add_block(in, 0, 0, in, 0, 0, out); };
@@ -234,7 +169,7 @@ struct FastSums : FastCodec<V> {
     Out out = w.out;
     In ia = a.in;
     In ib = b.in;
-    Held held;
+    Held<V> held;
     Following::Lines following[2] = {a.following.begin(), b.following.begin()};
     for (int i = 0; i < chunk_blocks; ++i) {
       for (auto& lines : following) lines.fetch();
@@ -251,7 +186,7 @@ struct FastSums : FastCodec<V> {
     }
     w.out = out;
     if (a.fill_blocks == 0) return true;
-    return choice.predictor == Predictor::first ? !held.start : holds(w, choice, a.fill_blocks);
+    return choice.predictor == Predictor::first ? !held.start : Held<V>::check(w, choice, a.fill_blocks);
   }
 
   /// Chunks whose planes V::Sums can add. Where it goes through all blocks alike, not most of them could be skipped.
@@ -427,7 +362,7 @@ struct FastSums : FastCodec<V> {
                         Writer& w) {
     Out out = w.out;
     In in = c.in;
-    Held held;
+    Held<V> held;
     Following::Lines following = c.following.begin();
     for (int b = 0; b < chunk_blocks; ++b) {
       local.ahead.fetch(b);
@@ -443,7 +378,7 @@ struct FastSums : FastCodec<V> {
     }
     w.out = out;
     if (fill.blocks == 0) return true;
-    return P == Predictor::first ? !held.start : holds(w, choice, fill.blocks);
+    return P == Predictor::first ? !held.start : Held<V>::check(w, choice, fill.blocks);
   }
 
   static std::size_t encode_add(const Params& p, const Params& px, const void* x, const Params& pb, ChunkBytes b,

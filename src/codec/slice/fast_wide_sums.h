@@ -98,7 +98,7 @@ struct FastWideSums : FastWide<V> {
     });
     if (FastSums<V>::unclear(p, w.codes, w.coded(), choice.predictor, chunk_values)) return 0;
     if (flat(w.codes)) return write_constant(choice.base, to);
-    return w.template finish<V>(choice, Fill{}, 8, to);
+    return w.template finish<V>(choice, no_fill, 8, to);
   }
 
   /// Writes a sum's integers; `given` as in the reference's sum_choice, null to choose afresh.
@@ -110,8 +110,8 @@ struct FastWideSums : FastWide<V> {
     if (choice.predictor != Predictor::none) choice.base = q.q[0];
     q.start(choice.base);
     Writer w;
-    put_blocks(q, choice, Fill{}, Ahead(q.q, 1), w);
-    return finish(w, choice, Fill{}, p.shape.exact_only ? q.q : nullptr, count, to);
+    put_blocks(q, choice, no_fill, Ahead(q.q, 1), w);
+    return finish(w, choice, no_fill, p.shape.exact_only ? q.q : nullptr, count, to);
   }
 
   static std::size_t add(const Params& p, const Params& pa, ChunkBytes a, const Params& pb, ChunkBytes b, int count,

@@ -283,12 +283,15 @@ struct PortableBase {
 
   // ------------------------------------------------------------------------------------------- tables of codes
 
-  /// Bit b: block b has this code.
-  static std::uint32_t equal_codes(const std::uint8_t* codes, std::uint8_t code) {
-    std::uint8_t same[4];
-    for (int h = 0; h < 2; ++h)
-      hn::StoreMaskBits(d8, hn::Eq(hn::LoadU(d8, codes + 16 * h), hn::Set(d8, code)), same + 2 * h);
-    return slice::load<std::uint32_t>(same);
+  /// Of each code its index into the dictionary, as four index planes.
+  static void put_indices(const std::uint8_t* codes, const std::uint8_t* dictionary, int k, std::uint8_t* to) {
+    for (int h = 0; h < 2; ++h) {
+      const auto c = hn::LoadU(d8, codes + 16 * h);
+      auto index = hn::Zero(d8);
+      for (int i = 0; i < k; ++i) index = hn::Sub(index, hn::VecFromMask(d8, hn::Gt(c, hn::Set(d8, dictionary[i]))));
+      for (int j = 0; j < 4; ++j)
+        hn::StoreMaskBits(d8, hn::TestBit(index, hn::Set(d8, static_cast<std::uint8_t>(1U << j))), to + 4 * j + 2 * h);
+    }
   }
 
   static bool split_codes(const std::uint8_t* codes, std::uint8_t* dense, std::uint8_t* sparse, std::size_t& dense_sum,
