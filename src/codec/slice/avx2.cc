@@ -207,7 +207,8 @@ struct Avx2 : Avx2Base {
     __m256i pair[4];
     split16(c[0].a, c[1].a, pair[0], pair[1]);
     split16(c[0].b, c[1].b, pair[2], pair[3]);
-    Got got{{}, in};
+    Got got;
+    got.in = in;
     __m256i* v = got.block.v;
     if (__builtin_expect(dense + sparse <= 16, 1)) {
       for (int k = 0; k < 4; ++k) {

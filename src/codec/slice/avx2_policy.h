@@ -23,6 +23,8 @@ void stream_or_store(void* at, Value v, bool stream) {
   }
 }
 
+inline __m256i all_bytes(const std::uint8_t& n) { return _mm256_set1_epi8(static_cast<char>(n)); }
+
 inline __m256i zigzag(__m256i v) { return _mm256_xor_si256(_mm256_slli_epi32(v, 1), _mm256_srai_epi32(v, 31)); }
 
 inline __m256i or_of(__m256i a, __m256i b) { return _mm256_or_si256(a, b); }
@@ -310,6 +312,21 @@ struct Avx2Base {
   }
 
   // ------------------------------------------------------------------------------------------- tables of codes
+
+  /// Bit c of the set: some code is c.
+  static void find_set(const std::uint8_t* codes, std::uint64_t* present) {
+    const __m256i one = _mm256_set1_epi64x(1);
+    const __m256i low = _mm256_set1_epi64x(255);
+    const __m256i first = _mm256_setr_epi64x(0, 64, 128, 192);
+    __m256i set[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+#pragma GCC unroll 32
+    for (int b = 0; b < chunk_blocks; ++b) {
+      const __m256i c = _mm256_and_si256(all_bytes(codes[b]), low);
+      set[b % 2] =
+          or_of(set[b % 2], _mm256_sllv_epi64(one, _mm256_sub_epi64(c, first)));  // nothing if that is not 0..63
+    }
+    store256(present, or_of(set[0], set[1]));
+  }
 
   /// Of each code its index into the dictionary, as four index planes.
   static void put_indices(const std::uint8_t* codes, const std::uint8_t* dictionary, int k, std::uint8_t* to) {

@@ -9,7 +9,7 @@ struct PlaneSet {
   static constexpr int most = 32;
   alignas(64) std::uint64_t plane[chunk_blocks + 1][most];
   alignas(64) std::uint8_t nonzero[most][chunk_blocks];
-  int groups = 1;  ///< of eight planes: the others are zero
+  int used = 8;  ///< planes from the lowest on, a multiple of 4: the others are zero, or, beyond eight, not filled in
 };
 
 /// How the planes are split; the masks of every block's planes, lowest first.
@@ -29,7 +29,15 @@ __attribute__((always_inline)) inline __m256i planes_below(__m256i n, int k) {
   return _mm256_cmpgt_epi8(
       n, _mm256_setr_epi64x(4 * k * each, (4 * k + 1) * each, (4 * k + 2) * each, (4 * k + 3) * each));
 }
-inline __m256i all_bytes(const std::uint8_t& n) { return _mm256_set1_epi8(static_cast<char>(n)); }
+
+/// Of whole vectors. A memset() of a few hundred bytes becomes an instruction that is slow to begin.
+template <class T, std::size_t N>
+__attribute__((always_inline)) inline void clear(T (&at)[N]) {
+  constexpr std::size_t bytes = N * sizeof(T);
+  static_assert(bytes % 32 == 0);
+#pragma GCC unroll 32
+  for (std::size_t i = 0; i < bytes; i += 32) store256(reinterpret_cast<std::uint8_t*>(at) + i, _mm256_setzero_si256());
+}
 
 struct PlaneSums {
   /// Most planes of an operand's block: sums have codes.
@@ -47,6 +55,9 @@ struct PlaneSums {
     const std::uint64_t* sparse;
     Following::Lines following;
     bool raised = false;  ///< differences of its residuals are meant
+
+    /// Planes of each block: sparse ones, and marks.
+    alignas(32) std::uint8_t expanded[chunk_blocks];
     alignas(64) std::uint64_t planes[PlaneSet::most * (1 + chunk_blocks + 2)];
     alignas(64) std::uint64_t before[PlaneSet::most];  ///< of one that is raised: the planes of the block before
 
@@ -55,6 +66,8 @@ struct PlaneSums {
       following = c.following.begin();
       dense = c.in.dense;
       sparse = planes + PlaneSet::most;
+      std::memcpy(expanded, c.sparse, sizeof expanded);
+      for (std::uint32_t m = c.fill_blocks; m != 0; m &= m - 1) ++expanded[_tzcnt_u32(m)];
       const std::ptrdiff_t n = c.in.bytes - c.in.masks;
       const std::uint8_t* at = c.in.bytes;
       const auto expand = [&](std::ptrdiff_t i, std::uint64_t mask) __attribute__((always_inline)) {
@@ -72,12 +85,12 @@ struct PlaneSums {
     }
     void pass(int b) {
       dense += 8 * chunk->dense[b];
-      sparse += chunk->sparse[b] + (chunk->fill_blocks >> b & 1);
+      sparse += expanded[b];
     }
     /// Its first difference is zero.
     void raise() {
       raised = true;
-      std::memset(before, 0, sizeof before);
+      clear(before);
       const int d = chunk->dense[0];
       for (int r = 0; r < planes_of(0); ++r)
         before[r] = (r < d ? load<std::uint64_t>(dense + 8 * r) : sparse[r - d]) << 63;
@@ -85,7 +98,7 @@ struct PlaneSums {
     /// Passes over blocks b to b + 3, which have no planes.
     void pass_empty(int b) {
       for (int j = 0; j < 4; ++j) pass(b + j);
-      if (raised) std::memset(before, 0, sizeof before);
+      if (raised) clear(before);
     }
     /// Of all blocks.
     [[nodiscard]] __m256i planes_needed() const {
@@ -293,8 +306,8 @@ struct PlaneSums {
   static bool from_operands(const Local* local, Operand* x, int n, PlaneSet& s) {
     const Needs needs(local, x, n);
     if (needs.most > max_code_width) return false;
-    s.groups = needs.most <= 8 ? 1 : needs.most <= 16 ? 2 : 4;
-    if (s.groups > 1) std::memset(s.nonzero[8], 0, static_cast<std::size_t>((s.groups - 1) * 8 * chunk_blocks));
+    s.used = (needs.most + 3) / 4 * 4;
+    for (int r = 8; r < s.used; ++r) clear(s.nonzero[r]);
     for (int b = 0; b < chunk_blocks; b += 4) {
       for (int i = 0; i < n; ++i)
         for (int j = 0; j < 4; ++j) x[i].following.fetch();
@@ -353,9 +366,8 @@ struct PlaneSums {
     for (int i = 0; i < n; ++i) {
       const std::uint64_t* at = x[i].sparse;
       for (int b = 0; b < chunk_blocks; ++b) {
-        at += x[i].chunk->sparse[b];
-        const std::uint64_t own = *at;
-        at -= static_cast<std::int64_t>(marked[b]);
+        const std::uint64_t own = at[x[i].chunk->sparse[b]];
+        at += x[i].expanded[b];
         if (i == 0 && !given) plane[b] = own;
         wrong |= ((own ^ plane[b]) | static_cast<std::uint64_t>(own == 0)) & marked[b];
       }
@@ -384,11 +396,10 @@ struct PlaneSums {
       at.mark_plane[b] = mark_plane(fill.marks[b]);
     }
     const __m256i zero = _mm256_setzero_si256();
-    const int planes = 8 * s.groups;
     __m256i w = zero;
     __m256i d = zero;
     __m256i run = _mm256_set1_epi8(-1);  // blocks whose planes have all been dense
-    for (int r = 0; r < planes; ++r) {
+    for (int r = 0; r < s.used; ++r) {
       const __m256i mask = load256(s.nonzero[r]);
       w = _mm256_max_epu8(
           w, _mm256_andnot_si256(_mm256_cmpeq_epi8(mask, zero), _mm256_set1_epi8(static_cast<char>(r + 1))));
@@ -407,14 +418,14 @@ struct PlaneSums {
     store256(at.dense, d);
     store256(at.sparse, sparse);
     __m256i bytes = zero;
-    for (int r = 0; r < planes; ++r) {
+    for (int r = 0; r < s.used; ++r) {
       const __m256i dense = _mm256_cmpgt_epi8(d, _mm256_set1_epi8(static_cast<char>(r)));
       const __m256i counts = bit_counts(_mm256_andnot_si256(dense, load256(s.nonzero[r])));
       bytes = _mm256_add_epi64(bytes, _mm256_sad_epu8(counts, zero));
     }
     const __m256i of_planes = _mm256_sad_epu8(_mm256_add_epi8(sparse, _mm256_slli_epi16(d, 3)), zero);
     at.total = sum64(_mm256_add_epi64(bytes, of_planes));
-    for (int g = 0; g < s.groups; ++g) masks_by_block(s.nonzero + 8 * g, at.masks[0] + 8 * g);
+    for (int r = 0; r < s.used; r += 8) masks_by_block(s.nonzero + r, at.masks[0] + r);
     return at;
   }
   static std::size_t sum64(__m256i v) {

@@ -172,7 +172,7 @@ struct Stages : StagedSections {
 
   /// Residuals as differences of those of the predictor below, block after block; the first one is zero.
   struct Raising {
-    Halves before{};  ///< the block before
+    Halves before;  ///< the block before
     bool wide = true;
 
     void start(const Halves& first) {

@@ -92,13 +92,14 @@ struct CodeSets {
 constexpr CodeSets code_sets;
 
 /// The distinct codes in ascending order. Returns their number.
-inline int find_codes(const std::uint8_t* codes, std::uint8_t* dictionary) {
-  using Set = std::uint64_t __attribute__((vector_size(32)));
-  Set present = {};
-  for (int b = 0; b < chunk_blocks; ++b) {
-    Set one;
-    std::memcpy(&one, code_sets.row[codes[b]], sizeof one);
-    present |= one;
+template <class V>
+int find_codes(const std::uint8_t* codes, std::uint8_t* dictionary) {
+  std::uint64_t present[4] = {};
+  if constexpr (requires { V::find_set(codes, present); }) {
+    V::find_set(codes, present);
+  } else {
+    for (int b = 0; b < chunk_blocks; ++b)
+      for (int i = 0; i < 4; ++i) present[i] |= code_sets.row[codes[b]][i];
   }
   int k = 0;
   for (int i = 0; i < 4; ++i)
@@ -111,7 +112,7 @@ inline int find_codes(const std::uint8_t* codes, std::uint8_t* dictionary) {
 template <class V>
 std::uint8_t* put_codes(const std::uint8_t* codes, Word& word, std::uint8_t* p) {
   std::uint8_t dictionary[chunk_blocks + 4];
-  const int k = find_codes(codes, dictionary);
+  const int k = find_codes<V>(codes, dictionary);
   word.index_planes = index_planes_for(k);
   if (word.index_planes == Word::plain_codes) {
     std::memcpy(p, codes, chunk_blocks);

@@ -283,12 +283,11 @@ struct FastCodec {
     const auto found = V::Staged::from_elements(p, x, ahead, choice, s);
     exceptions = found == V::Staged::Found::exceptions;
     if (found != V::Staged::Found::all) return 0;
-    const Fill none{};
-    const auto at = V::Staged::place(s, none);
+    const auto at = V::Staged::place(s, no_fill);
     if (at.total + 300 >= chunk_values * 4) return 0;
     choice.base = wrap_sub(choice.base, bias(p));
     if (flat(at.codes)) return write_constant(choice.base, to);
-    std::uint8_t* const planes = write_head<V>(choice, none, 0, at.codes, to);
+    std::uint8_t* const planes = write_head<V>(choice, no_fill, 0, at.codes, to);
     return close(to, ahead.spread ? V::Staged::template write_sections<false>(s, at, planes, ahead)
                                   : V::Staged::template write_sections<false>(s, at, planes));
   }

@@ -66,12 +66,12 @@ struct FastWideSums : FastWide<V> {
         for (int i = 0; i < chunk_values; ++i) sum[i] = wrap_add(sum[i], choice.base);
       } else if (!wide) {
         Integers of_narrow;
-        Fill none{};
+        Fill none;
         Codec::get_blocks(narrow, typename Codec::ToMemory{of_narrow.q}, none);
         for (int i = 0; i < chunk_values; ++i) sum[i] = wrap_add(sum[i], I{of_narrow.q[i]});
       } else {
         WideIntegers q;
-        Fill none{};
+        Fill none;
         get_blocks(coded, q.q, none);
         for (int i = 0; i < chunk_values; ++i) sum[i] = wrap_add(sum[i], q.q[i]);
       }
