@@ -2,6 +2,7 @@
 // kernels must hold the sum's values then. Wherever that place is in a run of marks, a block or a chunk.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -18,7 +19,6 @@
 namespace laconic::test::slice_held_test {
 namespace {
 
-using slice::ChunkBytes;
 using slice::Params;
 using slice::Predictor;
 
@@ -85,7 +85,6 @@ std::vector<std::uint8_t> chunk_of(const Integers& q, const Marks& marks, Predic
   for (const std::uint8_t w : width) out.put(w);
   for (std::size_t b = 0; b < blocks; ++b)
     for (std::size_t k = 0; k < width[b]; ++k) out.put(planes[b][k]);
-  Bytes bytes;
   const auto each_byte_of_marks = [&](auto see) {
     for (std::size_t b = 0; b < blocks; ++b) {
       std::array<std::uint8_t, 8> byte;

@@ -23,6 +23,7 @@ void stream_or_store(void* at, Value v, bool stream) {
   }
 }
 
+/// From memory that is one instruction, from a register two: hence the reference.
 inline __m256i all_bytes(const std::uint8_t& n) { return _mm256_set1_epi8(static_cast<char>(n)); }
 
 inline __m256i zigzag(__m256i v) { return _mm256_xor_si256(_mm256_slli_epi32(v, 1), _mm256_srai_epi32(v, 31)); }

@@ -278,6 +278,7 @@ struct PlaneSums {
     keep<Planes>(sum, s, b);
   }
 
+  /// Of unsigned bytes.
   static int largest(__m256i bytes) {
     __m128i m = _mm_max_epu8(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
     m = _mm_max_epu8(m, _mm_srli_epi16(m, 8));

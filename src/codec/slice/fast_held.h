@@ -1,5 +1,6 @@
-// Whether marked values of a sum repeat the one before, as they must: seen in its planes. Sums of operands that an
-// encoder wrote do. Written once over a vector policy V, and included by fast_sums.h.
+// Whether marked values of a sum repeat the one before, as they must; sums of operands that an encoder wrote do. Seen
+// in the planes of sums in stages, and of those written block by block with `first`; in the integers of the others of
+// these. Written once over a vector policy V, and included by fast_sums.h.
 
 /// Goes through a sum's blocks.
 template <class V>
