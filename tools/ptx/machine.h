@@ -158,6 +158,11 @@ inline u32 lop3(u32 a, u32 b, u32 c, u32 table) {
   return r;
 }
 
+/// shf.l.clamp
+inline u32 shf_l(u32 low, u32 high, u32 by) {
+  return static_cast<u32>((static_cast<u64>(high) << 32 | low) >> (32 - (by < 32 ? by : 32)));
+}
+
 /// shf.r.clamp
 inline u32 shf_r(u32 low, u32 high, u32 by) {
   return static_cast<u32>((static_cast<u64>(high) << 32 | low) >> (by < 32 ? by : 32));

@@ -36,7 +36,6 @@ EXPRESSIONS = {
     "max": ("({a})>({b})?({a}):({b})", (None, None), None),
     "shl": ("({b})>={bits}?0:({type})(({a})<<({b}))", (None, "u32"), None),
     "prmt": ("prmt({a},{b},{c})", (None,) * 3, "b32"),
-    "shf": ("shf_r({a},{b},{c})", (None,) * 3, "b32"),
     "lop3": ("lop3({a},{b},{c},{d})", (None,) * 4, None),
     "bfi": ("bfi<{type}>({a},{b},{c},{d})", (None, None, "u32", "u32"), None),
     "bfe": ("bfe<{type}>({a},{b},{c})", (None, "u32", "u32"), None),
@@ -362,6 +361,12 @@ class Translator:
         if i.operation.startswith("bar.sync"):
             return f"block_sync(lane,{i.number});"
         raise Unknown(i.text)
+
+    def translate_shf(self, i):
+        if i.operation not in ("shf.l.clamp.b32", "shf.r.clamp.b32"):
+            raise Unknown(i.text)
+        values = ",".join(self.value(v, "b32") for v in i.operands[1:4])
+        return assign(i.operands[0], f"shf_{i.parts[1]}({values})", "b32")
 
     def translate_shfl(self, i):
         to = i.operands[0].split("|")
