@@ -208,7 +208,7 @@ int laconic_allreduce(const void* sendbuf, void* recvbuf, size_t count, laconic_
                       laconic_comm* comm, const laconic_options* options);
 
 /* Rank r gets its recvcounts[r] elements of the sum of arrays of recvcounts[0] + ... + recvcounts[size - 1]. In place:
- * the whole operand lies in recvbuf, the share comes to its front. */
+ * the whole operand lies in recvbuf, the share comes to its front, and what lies behind it may then be anything. */
 int laconic_reduce_scatter(const void* sendbuf, void* recvbuf, const size_t* recvcounts, laconic_dtype dtype,
                            laconic_op op, laconic_comm* comm, const laconic_options* options);
 int laconic_reduce_scatter_block(const void* sendbuf, void* recvbuf, size_t recvcount, laconic_dtype dtype,

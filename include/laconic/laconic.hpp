@@ -143,7 +143,8 @@ class Comm {
     return begin(detail::exscan<T>(here(), send, recv, op), options);
   }
 
-  /// send.size() == recv.size() * size(). In place, recv has all of it, and the share comes to its front.
+  /// send.size() == recv.size() * size(). In place, recv has all of it, and the share comes to its
+  /// front; what lies behind it may then be anything.
   template <Element T>
   void reduce_scatter(Send<T> send, Recv<T> recv, Op op, const Options& options = {}) {
     make(detail::reduce_scatter<T>(here(), send, recv, op), options);

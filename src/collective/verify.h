@@ -58,10 +58,11 @@ class Verification {
     std::vector<ConstArray> operands;  ///< that this rank brings
     std::vector<MutArray> results;     ///< that it gets; elements are counted through them, without gaps between
     std::size_t longest = 0;           ///< elements of the longest of either on any rank
+    bool lent = false;  ///< where the result overwrites an operand, a plain library may have all of them as its room
   };
 
-  /// Blocks lie in `memory`, which must outlive this. Operands that the result will overwrite are copied. ulps: that it
-  /// may be off beside its bound.
+  /// Blocks lie in `memory`, which must outlive this. Operands that will be overwritten are copied. ulps: that the
+  /// result may be off beside its bound.
   Verification(Blocks blocks, double ulps, int threads, Exactly exactly, Memory& memory = host_memory());
 
   /// Collective. Puts what was achieved over all ranks into the report; throws Error(internal) on every rank where an

@@ -403,5 +403,22 @@ TEST(Verify, AnOperandThatIsOverwrittenWasKept) {
   });
 }
 
+TEST(Verify, OperandsThatAPlainLibraryMaySpoilWereKept) {
+  run_ranks(2, [](Transport& t) {
+    Communicator comm(t);
+    std::vector<float> x(1000, 1.0F);
+    const auto half = [&](std::size_t i) { return ConstArray(x.data() + 500 * i, 500, DType::f32); };
+    const Verification check({{half(0), half(1)}, {{x.data(), 500, DType::f32}}, 500, true}, 1, 1,
+                             [](const Slab& s, Communicator& c, const Options& lossless) {
+                               reduce_scatter(s.send, s.recv, s.send_counts, Op::sum, c, lossless);
+                             });
+    std::fill(x.begin(), x.begin() + 500, 2.0F);
+    std::fill(x.begin() + 500, x.end(), 77.0F);
+    Report report;
+    EXPECT_NO_THROW(check.run("reduce_scatter", comm, report));
+    EXPECT_EQ(report.achieved_error, 0);
+  });
+}
+
 }  // namespace
 }  // namespace laconic::collective_verify_test
