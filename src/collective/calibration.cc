@@ -34,6 +34,12 @@ constexpr int probe_tag = 0;  // nothing else is under way
 constexpr std::size_t first_probe_bytes = std::size_t{128} << 10;
 constexpr std::size_t most_message_bytes = std::size_t{2} << 20;
 constexpr double long_enough = 5e-3;
+// Nor is it the link's time where twice as many bytes do not take this many times as long: on a busy machine ranks wait
+// for a processor, for milliseconds, whatever they send.
+constexpr double grows = 1.6;
+// The least of some probes is taken: as many as this time allows.
+constexpr double seconds_of_probes = 30e-3;
+constexpr double most_probes = 8;
 // Over NCCL a message may take milliseconds however short it is, and what bytes add to that for one of them is lost in
 // noise: there several go at once, as in a pipeline.
 constexpr int most_messages_of_devices = 8;
@@ -80,14 +86,23 @@ Link measure_link(Transport& t, const ProbeRooms& rooms) {
   const double latency = shorts[shorts.size() / 4];
   std::size_t bytes = first_probe_bytes;
   const auto shift = [&] { return shift_seconds(t, rooms, bytes); };
-  double mine = shift();  // connections, buffers, pages
-  bool brief = true;
-  while (brief && bytes < rooms.bytes()) {
+  const auto least_of = [&](int probes) {
+    double least = shift();
+    for (int i = 1; i < probes; ++i) least = std::min(least, shift());
+    return least;
+  };
+  shift();  // connections, buffers, pages
+  double mine = 0;
+  double half = 0;
+  double all = slowest(t, least_of(2) - latency);
+  do {
+    half = all;
     bytes *= 2;
-    mine = shift();
-    brief = slowest(t, mine - latency) < long_enough;
-  }
-  for (int i = brief ? 2 : 1; i > 0; --i) mine = std::min(mine, shift());
+    mine = least_of(2);
+    all = slowest(t, mine - latency);
+  } while (bytes < rooms.bytes() && (all < long_enough || all < grows * half));
+  mine =
+      std::min(mine, least_of(static_cast<int>(std::clamp(seconds_of_probes / std::max(all, 1e-9), 1.0, most_probes))));
   return {latency, static_cast<double>(bytes) / std::max({mine - latency, least_of_a_probe * mine, 1e-9})};
 }
 

@@ -253,6 +253,49 @@ TEST(Calibration, LatencyDoesNotHideHowFastALinkIs) {
   });
 }
 
+constexpr std::chrono::milliseconds busy{40};
+
+/// Ranks wait for a processor: what is not short takes as long, however much it is.
+class OnBusyMachine final : public test::OverTransport {
+ public:
+  using OverTransport::OverTransport;
+  Request irecv(std::span<std::uint8_t> buffer, int from, int tag) override {
+    if (buffer.size() > 64) std::this_thread::sleep_for(busy);
+    return OverTransport::irecv(buffer, from, tag);
+  }
+};
+
+/// The longest message that is received over it.
+class Longest final : public test::OverTransport {
+ public:
+  using OverTransport::OverTransport;
+  Request irecv(std::span<std::uint8_t> buffer, int from, int tag) override {
+    bytes = std::max(bytes, buffer.size());
+    return OverTransport::irecv(buffer, from, tag);
+  }
+  std::size_t bytes = 0;
+};
+
+TEST(Calibration, ProbesGrowWhereOnlyWaitingTakesTime) {
+  CostCache::forget();
+  run_ranks(2, [&](Transport& t) {
+    OnBusyMachine machine(t);
+    Longest probes(machine);
+    calibrate_link(probes, host_memory(), "off");
+    EXPECT_EQ(probes.bytes, std::size_t{2} << 20);
+  });
+}
+
+TEST(Calibration, ASlowLinkIsNotProbedForLong) {
+  CostCache::forget();
+  run_ranks(2, [&](Transport& t) {
+    OverLink slow(t, {0, 4e6});
+    Longest probes(slow);
+    calibrate_link(probes, host_memory(), "off");
+    EXPECT_LE(probes.bytes, std::size_t{512} << 10);
+  });
+}
+
 /// Notes which rooms for messages have been freed.
 class Watched final : public Ordinary {
  public:
