@@ -407,7 +407,7 @@ TEST(Verify, OperandsThatAPlainLibraryMaySpoilWereKept) {
   run_ranks(2, [](Transport& t) {
     Communicator comm(t);
     std::vector<float> x(1000, 1.0F);
-    const auto half = [&](std::size_t i) { return ConstArray(x.data() + 500 * i, 500, DType::f32); };
+    const auto half = [&](std::size_t i) { return ConstArray{x.data() + 500 * i, 500, DType::f32}; };
     const Verification check({{half(0), half(1)}, {{x.data(), 500, DType::f32}}, 500, true}, 1, 1,
                              [](const Slab& s, Communicator& c, const Options& lossless) {
                                reduce_scatter(s.send, s.recv, s.send_counts, Op::sum, c, lossless);
