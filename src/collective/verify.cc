@@ -99,9 +99,8 @@ Verification::Verification(Blocks blocks, double ulps, int threads, Exactly exac
     return std::any_of(blocks_.results.begin(), blocks_.results.end(),
                        [&](const MutArray& result) { return overlap(operand, result); });
   };
-  const bool all = blocks_.lent && std::ranges::any_of(blocks_.operands, overwritten);
   for (ConstArray& operand : blocks_.operands) {
-    if (!all && !overwritten(operand)) continue;
+    if (!blocks_.lent && !overwritten(operand)) continue;
     kept_.push_back(memory_.array_room(operand.bytes()));
     memory_.copy(kept_.back().get(), operand.data, operand.bytes());
     operand.data = kept_.back().get();

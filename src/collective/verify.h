@@ -58,7 +58,7 @@ class Verification {
     std::vector<ConstArray> operands;  ///< that this rank brings
     std::vector<MutArray> results;     ///< that it gets; elements are counted through them, without gaps between
     std::size_t longest = 0;           ///< elements of the longest of either on any rank
-    bool lent = false;  ///< where the result overwrites an operand, a plain library may have all of them as its room
+    bool lent = false;                 ///< a plain library may have all operands as its room
   };
 
   /// Blocks lie in `memory`, which must outlive this. Operands that will be overwritten are copied. ulps: that the
