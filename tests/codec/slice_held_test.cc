@@ -70,8 +70,9 @@ std::vector<std::uint8_t> chunk_of(const Integers& q, const Marks& marks, Predic
   for (std::size_t i = 0; i < values; ++i) {
     const std::int32_t r = residual(q, predictor, i);
     const std::uint32_t z = static_cast<std::uint32_t>(r) << 1 ^ static_cast<std::uint32_t>(r >> 31);
-    for (std::size_t k = 0; k < 32; ++k) planes[i / 64][k] |= std::uint64_t{z >> k & 1} << (i % 64);
-    width[i / 64] = std::max(width[i / 64], static_cast<std::uint8_t>(std::bit_width(z)));
+    const auto w = static_cast<std::uint8_t>(std::bit_width(z));
+    for (std::size_t k = 0; k < w; ++k) planes[i / 64][k] |= std::uint64_t{z >> k & 1} << (i % 64);
+    width[i / 64] = std::max(width[i / 64], w);
   }
   for (std::size_t b = 0; b < blocks; ++b) land |= static_cast<std::uint32_t>(marks[b] != 0) << b;
   Bytes out;
@@ -124,12 +125,10 @@ class SliceHeld : public testing::TestWithParam<Predictor> {
   void expect_sum_as_on_reference(const Integers& q) {
     std::size_t size = 0;
     const std::vector<std::uint8_t> chunk = chunk_of(q, marks_, GetParam(), size);
-    std::size_t plain_size = 0;
-    const std::vector<std::uint8_t> plain = chunk_of(Integers(values, 0), marks_, GetParam(), plain_size);
     const auto add = [&](const slice::Kernels& k) {
       std::vector<std::uint8_t> out(slice::largest_chunk + slice::write_slack);
       const std::size_t n = k.add(two_, one_, {chunk.data(), size, slice::read_slack}, one_,
-                                  {plain.data(), plain_size, slice::read_slack}, static_cast<int>(values), out.data(),
+                                  {plain_.data(), plain_size_, slice::read_slack}, static_cast<int>(values), out.data(),
                                   slice::largest_chunk);
       out.resize(n < slice::chunk_unfused ? n : 0);
       return out;
@@ -143,6 +142,8 @@ class SliceHeld : public testing::TestWithParam<Predictor> {
   }
 
   const Marks marks_ = some_land();
+  std::size_t plain_size_ = 0;
+  const std::vector<std::uint8_t> plain_ = chunk_of(Integers(values, 0), marks_, GetParam(), plain_size_);
   const Params one_ = slice::params_for(make_grid(DType::f32, 1e-3, 1.3), 1);
   const Params two_ = slice::params_for(make_grid(DType::f32, 1e-3, 1.3), 2);
 };
