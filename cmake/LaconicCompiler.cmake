@@ -62,3 +62,12 @@ function(laconic_precompile target)
 endfunction()
 
 find_package(Threads REQUIRED)
+
+# Whether this machine is known to lack AVX-512: an x86-64 one under Linux that says so.
+set(LACONIC_NO_AVX512 OFF)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64|AMD64" AND EXISTS /proc/cpuinfo)
+  file(STRINGS /proc/cpuinfo has_avx512 REGEX "^flags.* avx512f" LIMIT_COUNT 1)
+  if(NOT has_avx512)
+    set(LACONIC_NO_AVX512 ON)
+  endif()
+endif()

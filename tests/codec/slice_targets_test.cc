@@ -56,6 +56,13 @@ void compare(const Results& expected, const Results& got) {
     EXPECT_TRUE(expected.arrays[i] == got.arrays[i]) << "decode " << i;
 }
 
+#ifdef LACONIC_EMULATE_AVX512
+TEST(SliceTargetsEmulated, TakePart) {
+  for (const Target t : {Target::avx512, Target::avx512x})
+    EXPECT_EQ(slice::supported(t), slice::supported(Target::avx2));
+}
+#endif
+
 class SliceTargets : public testing::TestWithParam<DType> {};
 
 TEST_P(SliceTargets, WriteAndReadWhatTheReferenceDoes) {

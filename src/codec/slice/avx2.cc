@@ -17,13 +17,9 @@
 
 #include "codec/slice/byte_tables.h"
 #include "codec/slice/flush_subnormals.h"
+#include "codec/slice/target_region.h"
 
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt")
-#endif
+LACONIC_TARGET_REGION("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt")
 
 namespace laconic::slice {
 namespace {
@@ -435,11 +431,7 @@ const Kernels* found() { return FastManySums<Avx2Codec>::kernels(); }
 }  // namespace
 }  // namespace laconic::slice
 
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+LACONIC_TARGET_REGION_END
 
 namespace laconic::slice {
 

@@ -14,15 +14,9 @@
 
 #include "codec/slice/byte_tables.h"
 #include "codec/slice/flush_subnormals.h"
+#include "codec/slice/target_region.h"
 
-#if defined(__clang__)
-#pragma clang attribute push(                                                                                   \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi,bmi2,lzcnt,popcnt,fma,avx2,f16c"))), \
-    apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi,bmi2,lzcnt,popcnt,fma,avx2,f16c")
-#endif
+LACONIC_TARGET_REGION("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi,bmi2,lzcnt,popcnt,fma,avx2,f16c")
 
 namespace laconic::slice {
 namespace {
@@ -374,11 +368,7 @@ const Kernels* found(const Kernels& avx2) {
 }  // namespace
 }  // namespace laconic::slice
 
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+LACONIC_TARGET_REGION_END
 
 namespace laconic::slice {
 

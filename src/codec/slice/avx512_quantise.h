@@ -97,7 +97,9 @@ struct Quantiser32 {
   template <class Seen>
   __m512i one(const void* x, int i, Seen& seen) const {
     __m512 a = Narrow<E>::load16(x, i);
-    asm("" : "+v"(a));  // else gcc loads it twice, and unaligned loads are dear
+#ifndef LACONIC_EMULATED_AVX512  // whose vectors fit no register
+    asm("" : "+v"(a));           // else gcc loads it twice, and unaligned loads are dear
+#endif
     const __m512i q = integer(a);
     seen.see(*this, a, q);
     return q;

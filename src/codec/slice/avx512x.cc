@@ -13,17 +13,11 @@
 #include <type_traits>
 
 #include "codec/slice/flush_subnormals.h"
+#include "codec/slice/target_region.h"
 
-#if defined(__clang__)
-#pragma clang attribute push(                                                                                \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512bitalg," \
-                          "avx512vnni,avx512vpopcntdq,gfni,bmi,bmi2,lzcnt,popcnt,fma,avx2,f16c"))),          \
-    apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target( \
-    "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512bitalg,avx512vpopcntdq,avx512vnni,gfni,bmi,bmi2,lzcnt,popcnt,fma,avx2,f16c")
-#endif
+LACONIC_TARGET_REGION(
+    "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512bitalg,avx512vpopcntdq,avx512vnni,"
+    "gfni,bmi,bmi2,lzcnt,popcnt,fma,avx2,f16c")
 
 namespace laconic::slice {
 namespace {
@@ -255,11 +249,7 @@ const Kernels* found() { return FastManySums<Avx512x>::kernels(); }
 }  // namespace
 }  // namespace laconic::slice
 
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+LACONIC_TARGET_REGION_END
 
 namespace laconic::slice {
 
