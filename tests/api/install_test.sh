@@ -12,7 +12,7 @@ export PKG_CONFIG_PATH="$place/moved/lib/pkgconfig" LD_LIBRARY_PATH="$place/move
 read -ra flags < <(pkg-config --cflags --libs "laconic-$flavour")
 "$mpicc" -Wall -Wextra -Werror "$sources/examples/stack.c" -o "$place/stack" "${flags[@]}" -lm
 "$@" -n 2 "$place/stack" "$sources/data/wave_computed_marmousi_rtm_shots_12x200x400.f32" 80000 1e-3rel
-"$mpicc" -x c++ -std=c++20 -DOMPI_SKIP_MPICXX "$sources/tests/api/consumer/sum.cc" -x none -o "$place/sum" "${flags[@]}" -lstdc++
+"$mpicc" -x c++ -std=c++20 "$sources/tests/api/consumer/sum.cc" -x none -o "$place/sum" "${flags[@]}" -lstdc++
 "$@" -n 3 "$place/sum"
 "$place/moved/bin/laconic" doctor >"$place/doctor"
 "$place/moved/bin/laconic" compress "$place/moved/share/laconic/data/"wave_computed_marmousi_rtm_shots_12x200x400.f32 --bound 1e-3rel -o "$place/shots.lcz" >/dev/null
