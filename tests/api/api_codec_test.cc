@@ -53,7 +53,9 @@ struct OtherHalf {
 template <>
 inline constexpr laconic_dtype laconic::dtype_v<OtherHalf> = LACONIC_F16;
 static_assert(laconic::Element<OtherHalf> && laconic::dtype_of<OtherHalf>() == LACONIC_F16);
-static_assert(!laconic::Element<std::uint16_t> && !laconic::Element<const float>);
+static_assert(!laconic::Element<std::uint16_t> && !laconic::Element<const float> && !laconic::Element<char32_t>);
+static_assert(laconic::dtype_of<long long>() == LACONIC_I64 && laconic::dtype_of<unsigned long long>() == LACONIC_U64);
+static_assert(laconic::dtype_of<std::size_t>() == LACONIC_U64 && laconic::dtype_of<std::ptrdiff_t>() == LACONIC_I64);
 
 namespace {
 

@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 #ifdef __STDCPP_BFLOAT16_T__
 #include <stdfloat>
 #endif
@@ -61,9 +62,22 @@ struct bf16 {
   }
 };
 
+namespace detail {
+template <typename T, typename... Others>
+inline constexpr bool is_one_of = (std::is_same_v<T, Others> || ...);
+
+/// All integers of 32 and 64 bits: long and long long are different types, even where both have 64.
+template <typename T>
+constexpr laconic_dtype integer_dtype() {
+  if (is_one_of<T, int, long, long long>) return sizeof(T) == 4 ? LACONIC_I32 : LACONIC_I64;
+  if (is_one_of<T, unsigned, unsigned long, unsigned long long>) return sizeof(T) == 4 ? LACONIC_U32 : LACONIC_U64;
+  return laconic_dtype{};
+}
+}  // namespace detail
+
 /// What an element of type T is; 0: none. To be specialised for types of other libraries that have the same bytes.
 template <typename T>
-inline constexpr laconic_dtype dtype_v = laconic_dtype{};
+inline constexpr laconic_dtype dtype_v = detail::integer_dtype<T>();
 template <>
 inline constexpr laconic_dtype dtype_v<float> = LACONIC_F32;
 template <>
@@ -72,14 +86,6 @@ template <>
 inline constexpr laconic_dtype dtype_v<f16> = LACONIC_F16;
 template <>
 inline constexpr laconic_dtype dtype_v<bf16> = LACONIC_BF16;
-template <>
-inline constexpr laconic_dtype dtype_v<std::int32_t> = LACONIC_I32;
-template <>
-inline constexpr laconic_dtype dtype_v<std::int64_t> = LACONIC_I64;
-template <>
-inline constexpr laconic_dtype dtype_v<std::uint32_t> = LACONIC_U32;
-template <>
-inline constexpr laconic_dtype dtype_v<std::uint64_t> = LACONIC_U64;
 // The compiler's own, of which C++23's std::float16_t and std::bfloat16_t are other names.
 #ifdef __FLT16_MANT_DIG__
 template <>
