@@ -87,7 +87,7 @@ Grid choose_grid(const ArrayReader& in, const CompressOptions& options, const Co
   for_each_segment(in.count(), dtype, [&](std::uint64_t first, std::size_t n) {
     const MutArray piece{buffer.data(), n, dtype};
     in.read(first, piece);
-    range = merge(range, scan_without(piece, options.fill_value(), false));
+    range = merge(range, scan_without(piece, options.fill_value()));
     progress.advance(n);
   });
   if (range.max_abs() >= 1e18 && bound.needs_range()) {

@@ -71,7 +71,7 @@ struct Workspace {
 };
 
 Grid grid_for(const LoadedField& f, const Bound& bound) {
-  const Range r = scan_without(f.array(), f.field.fill, true);
+  const Range r = scan_without(f.array(), f.field.fill);
   return make_grid(f.field.shape.dtype, bound.absolute_for(r.width()), r.max_abs());
 }
 

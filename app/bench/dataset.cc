@@ -115,7 +115,7 @@ LoadedField load_any(const Field& field) {
 
 Bound without_fill(const Bound& bound, const LoadedField& field) {
   if (!field.field.fill || !bound.needs_range()) return bound;
-  const double width = scan_without(field.array(), field.field.fill, false).width();
+  const double width = scan_without(field.array(), field.field.fill).width();
   return {BoundKind::absolute, bound.scope, bound.absolute_for(width), bound.sigmas};
 }
 

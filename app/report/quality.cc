@@ -12,8 +12,6 @@
 namespace laconic::app {
 namespace {
 
-constexpr double huge = 1e18;
-
 /// The value that each storage type stands for.
 struct Half {
   std::uint16_t bits;
@@ -88,7 +86,7 @@ void compare_typed(Quality& q, const void* original, const void* decoded, std::s
     // Written so that a NaN that appeared from nowhere counts.
     if (!(error <= bound) || (bound == 0 && !same_bits)) ++q.violations;
     q.max_error = std::max(q.max_error, error);
-    q.sum_squares += error * error;
+    q.sum_squares += static_cast<long double>(error) * error;
     lowest = std::min(lowest, x);
     highest = std::max(highest, x);
     ++q.compared;
@@ -101,7 +99,9 @@ void compare_typed(Quality& q, const void* original, const void* decoded, std::s
 
 }  // namespace
 
-double Quality::rmse() const { return compared == 0 ? 0 : std::sqrt(sum_squares / static_cast<double>(compared)); }
+double Quality::rmse() const {
+  return compared == 0 ? 0 : static_cast<double>(std::sqrt(sum_squares / static_cast<long double>(compared)));
+}
 
 double Quality::nrmse() const {
   if (sum_squares == 0) return 0;
@@ -115,10 +115,8 @@ void compare(Quality& q, ConstArray original, ConstArray decoded, double bound, 
             [&](auto t) { compare_typed<decltype(t)>(q, original.data, decoded.data, original.count, bound, fill); });
 }
 
-Range scan_without(ConstArray x, std::optional<double> fill, bool drop_huge) {
-  if (!fill && !drop_huge) return scan(x);
-  const double fill_value = fill ? *fill : std::numeric_limits<double>::quiet_NaN();
-  const double most = drop_huge ? huge : HUGE_VAL;
+Range scan_without(ConstArray x, std::optional<double> fill) {
+  if (!fill) return scan(x);
   Range r;
   r.count = x.count;
   double lowest = HUGE_VAL;
@@ -126,7 +124,7 @@ Range scan_without(ConstArray x, std::optional<double> fill, bool drop_huge) {
   with_type(x.dtype, [&](auto t) {
     for (std::size_t i = 0; i < x.count; ++i) {
       const double v = to_double(load<decltype(t)>(x.data, i));
-      if (!std::isfinite(v) || v == fill_value || std::fabs(v) >= most) {
+      if (!std::isfinite(v) || v == *fill) {
         ++r.non_finite;
         continue;
       }

@@ -13,7 +13,7 @@ namespace laconic::app {
 /// one that does not is a violation. Neither enters the errors or the range.
 struct Quality {
   double max_error = 0;          ///< over finite values, in double
-  double sum_squares = 0;        ///< of the errors of finite values
+  long double sum_squares = 0;   ///< of the errors of finite values; those of f64 may be beyond a double
   std::uint64_t compared = 0;    ///< finite values
   std::uint64_t violations = 0;  ///< outside the bound, or NaN or infinite and changed
   double min = 0;                ///< of the finite original values
@@ -30,9 +30,8 @@ struct Quality {
 /// Adds the comparison of two pieces of the same dtype and count. `bound` is absolute; 0 demands equal bits.
 void compare(Quality& q, ConstArray original, ConstArray decoded, double bound, std::optional<double> fill);
 
-/// Range of the finite values of x that are not the fill value and, with `drop_huge`, smaller than 1e18 in magnitude
-/// (fill values of files whose manifest does not name them).
-Range scan_without(ConstArray x, std::optional<double> fill, bool drop_huge);
+/// Range of the finite values of x that are not the fill value.
+Range scan_without(ConstArray x, std::optional<double> fill);
 
 /// How many elements are this value.
 std::uint64_t occurrences(ConstArray x, double value);

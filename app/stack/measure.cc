@@ -50,7 +50,7 @@ Quality judge(const ImageSet& set, const Mosaic& mosaic, const T* result, const 
       const long double error = std::fabs(x - got);
       if (!(error <= bound) && !(error <= bound + half_ulp<T>(x))) ++q.violations;
       q.max_error = std::max(q.max_error, static_cast<double>(error));
-      q.sum_squares += static_cast<double>(error * error);
+      q.sum_squares += error * error;
       q.min = std::min(q.min, static_cast<double>(x));
       q.max = std::max(q.max, static_cast<double>(x));
       ++q.compared;
