@@ -109,9 +109,11 @@ void print_text(const LczReader& in, const Summary& s) {
     fmt::print("  bound       {:g} for every value\n", s.largest_bound);
   }
   fmt::print("  frames      {}, {} chunks of up to {} values\n", s.frames.size(), s.chunks, frame::chunk_values);
-  for (const auto& [form, chunks] : s.forms)
+  for (const auto& [form, chunks] : s.forms) {
+    if (chunks == 0) continue;  // an empty array's
     fmt::print("    {:<18}  {:>8} ({:.1f} %)\n", form, chunks,
                100 * static_cast<double>(chunks) / static_cast<double>(s.chunks));
+  }
   Table table({"frame", "codec", "values", "bytes", "ratio", "step", "bound", "operands"});
   constexpr std::size_t shown = 20;
   for (std::size_t i = 0; i < std::min(shown, s.frames.size()); ++i) {

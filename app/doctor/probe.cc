@@ -6,10 +6,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <sstream>
 #include <thread>
 
@@ -25,14 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// First line of what a command prints (to either stream); empty when it cannot run.
-std::string first_line_of(const std::string& command) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen((command + " 2>&1 </dev/null").c_str(), "r"), ::pclose);
-  if (!pipe) return "";
-  std::array<char, 4096> buffer{};
-  std::string text;
-  while (std::fgets(buffer.data(), buffer.size(), pipe.get()) != nullptr) text += buffer.data();
+std::string first_line_of(const std::vector<std::string>& command) {
   // Hydra prints a block: its version is on the second line.
-  std::istringstream lines(text);
+  std::istringstream lines(output_of(command));
   std::string line;
   std::string first;
   while (std::getline(lines, line)) {
@@ -115,8 +108,7 @@ void examine_mpi(std::vector<Finding>& out) {
       std::error_code ignored;
       if (path.empty() || !fs::exists(path, ignored)) continue;
       any = true;
-      out.push_back(
-          {"MPI", l.what, true, fmt::format("{} ({})", first_line_of(fmt::format("'{}' --version", path)), path), ""});
+      out.push_back({"MPI", l.what, true, fmt::format("{} ({})", first_line_of({path, "--version"}), path), ""});
     }
     if (!any) out.push_back({"MPI", l.what, false, "programs of this MPI cannot be run", l.remedy});
   }

@@ -29,33 +29,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Both streams of a command that is run without a shell between; empty when it cannot run.
-std::string output_of(const std::vector<std::string>& words) {
-  std::array<int, 2> ends{};
-  if (::pipe(ends.data()) != 0) return "";
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const int nothing = ::open("/dev/null", O_RDONLY);  // what there is to read is the program's
-    if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
-    ::dup2(ends[1], STDOUT_FILENO);
-    ::dup2(ends[1], STDERR_FILENO);
-    ::close(ends[0]);
-    std::vector<char*> arguments;
-    for (const std::string& w : words) arguments.push_back(const_cast<char*>(w.c_str()));
-    arguments.push_back(nullptr);
-    ::execvp(arguments[0], arguments.data());
-    ::_exit(127);
-  }
-  ::close(ends[1]);
-  std::string text;
-  std::array<char, 4096> piece{};
-  for (ssize_t n = 0; (n = ::read(ends[0], piece.data(), piece.size())) > 0;)
-    text.append(piece.data(), static_cast<std::size_t>(n));
-  ::close(ends[0]);
-  if (child > 0) ::waitpid(child, nullptr, 0);
-  return text;
-}
-
 /// The file that a word of a command line would run; empty if there is none.
 std::string executable_of(const std::string& word) {
   std::error_code ignored;
@@ -128,6 +101,32 @@ std::string as_preloaded(const std::string& library) {
 }
 
 }  // namespace
+
+std::string output_of(const std::vector<std::string>& words) {
+  std::array<int, 2> ends{};
+  if (::pipe(ends.data()) != 0) return "";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int nothing = ::open("/dev/null", O_RDONLY);  // what there is to read is the program's
+    if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
+    ::dup2(ends[1], STDOUT_FILENO);
+    ::dup2(ends[1], STDERR_FILENO);
+    ::close(ends[0]);
+    std::vector<char*> arguments;
+    for (const std::string& w : words) arguments.push_back(const_cast<char*>(w.c_str()));
+    arguments.push_back(nullptr);
+    ::execvp(arguments[0], arguments.data());
+    ::_exit(127);
+  }
+  ::close(ends[1]);
+  std::string text;
+  std::array<char, 4096> piece{};
+  for (ssize_t n = 0; (n = ::read(ends[0], piece.data(), piece.size())) > 0;)
+    text.append(piece.data(), static_cast<std::size_t>(n));
+  ::close(ends[0]);
+  if (child > 0) ::waitpid(child, nullptr, 0);
+  return text;
+}
 
 bool can_be_run(const std::string& word) { return !executable_of(word).empty(); }
 

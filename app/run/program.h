@@ -12,6 +12,9 @@ struct MpiOfProgram {
   std::string because;  ///< "/usr/bin/app needs libmpi.so.40"
 };
 
+/// Both streams of a command that is run without a shell between; empty when it cannot run.
+std::string output_of(const std::vector<std::string>& words);
+
 /// command: a launcher with its arguments, or a program alone. Looks at the files that the words name: what MPI library
 /// a program needs; else (Python, scripts) whose the launcher is, by its --version, if
 /// is_launcher(); nothing else is run. Throws Failure(usage) for a program that MPI is linked into

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cctype>
+#include <cmath>
 #include <cstdlib>
 
 #include "exit_code.h"
@@ -36,7 +37,7 @@ double parse_link_rate(const std::string& text) {
   double bits = 0;
   if (unit == "gbit" || unit == "gb/s" || unit == "gbps") bits = 1e9;
   if (unit == "mbit" || unit == "mb/s" || unit == "mbps") bits = 1e6;
-  if (!(value > 0) || bits == 0)
+  if (!(value > 0) || !std::isfinite(value) || bits == 0)
     throw Failure(Exit::usage, fmt::format("--link '{}' is not understood; write for example 1gbit or 2500mbit", text));
   return value * bits / 8;
 }

@@ -104,6 +104,8 @@ class RoundTrips(CommandTest):
         self.write("x.npy", npy(b"", "<f4", "(0, 7)"))
         self.run_laconic("compress", "x.npy", "-b", "1e-3rel", "--verify")
         self.assertEqual(self.json("inspect", "x.npy.lcz")["dims"], [0, 7])
+        self.run_laconic("compress", "x.npy", "--codec", "zstd", "-o", "z.lcz")
+        self.assertNotIn("nan", self.run_laconic("inspect", "z.lcz")[0])
         self.run_laconic("decompress", "x.npy.lcz", "-o", "y.npy")
         self.assertEqual(self.read("x.npy"), self.read("y.npy"))
 

@@ -18,6 +18,13 @@ class BenchCodec(CommandTest):
             self.assertGreater(coarse["ratio"], fine["ratio"])
             self.assertEqual(coarse["violations"] + fine["violations"], 0)
 
+    def test_the_range_is_that_of_all_values(self):
+        self.write("x_5000.f32", floats(wave(5000)))
+        self.write("y_5000.f32", floats([1e17 * v for v in wave(5000)]))
+        ratios = [self.json("bench", "codec", name, "--ratio", "-b", "1e-3rel", "--codec", "slice")["rows"][0]["ratio"]
+                  for name in ("x_5000.f32", "y_5000.f32")]
+        self.assertAlmostEqual(ratios[0], ratios[1], delta=0.1 * ratios[0])
+
     def test_means_are_in_the_order_of_the_rows(self):
         self.write("x_5000.f32", floats(wave(5000)))
         self.write("y_2500.f64", struct.pack("<2500d", *wave(2500)))
@@ -219,6 +226,7 @@ class Stack(CommandTest):
         self.run_laconic("stack", *images, "-n", "2", "--op", "nonsense", code=2)
         self.run_laconic("stack", *images, "-n", "2", "-b", "nonsense", code=2)
         self.run_laconic("stack", *images, "-n", "2", "--link", "nonsense", code=2)
+        self.run_laconic("stack", *images, "-n", "2", "--link", "infgbit", code=2)
         self.run_laconic("stack", *images, "-n", "2", "--wire", "nonsense0", *self.small, code=2)
         self.run_laconic("stack", *images, "absent.f32", code=3)
         _, said = self.run_laconic("stack", "--set", "nonsense", code=3)

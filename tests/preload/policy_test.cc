@@ -178,6 +178,13 @@ TEST(Policy, MistakesNameTheLine) {
   EXPECT_EQ(complaint("rule = 1\n").substr(0, 12), "p.toml:1:1: ");
 }
 
+TEST(Policy, WhatIsTooLongIsNotRead) {
+  std::string deep = "[a";
+  for (int i = 0; i < 200'000; ++i) deep += ".a";
+  EXPECT_EQ(complaint(deep + "]\n"), "p.toml: a policy of more than 64 KiB (400004 bytes) is not read");
+  EXPECT_EQ(complaint(deep.substr(0, 65'000) + "]\n").substr(0, 25), "p.toml:1:2: 'a' is not kn");
+}
+
 TEST(Policy, ARuleLeavesAloneWhatItsCodecDoesNotTake) {
   const Policy p = parse_policy("[[rule]]\ncodec = 'szx'\nbound = '1e-3'\n[[rule]]\n", "p.toml");
   EXPECT_EQ(p.match({.dtype = DType::f64, .bytes = 1 << 20, .ranks = 2}), &p.rules[0]);
