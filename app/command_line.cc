@@ -1,6 +1,7 @@
 #include "command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <cctype>
 #include <string_view>
 #include <utility>
 
@@ -10,10 +11,12 @@ namespace laconic::app {
 namespace {
 
 /// What is wrong with an option's value where it was forgotten: CLI11 takes nothing for a value, and the next option
-/// too.
+/// too, even behind "--name=".
 std::string forgotten(const std::string& value) {
   if (value.empty()) return "its value is empty";
-  return value.starts_with("--") ? "wants a value before " + value : "";
+  const bool short_option =
+      value.size() == 2 && value[0] == '-' && std::isalpha(static_cast<unsigned char>(value[1])) != 0;
+  return short_option || value.starts_with("--") ? "wants a value before " + value : "";
 }
 
 std::string explanation(const CLI::App& app, const CLI::ParseError& e) {

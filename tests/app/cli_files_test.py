@@ -271,6 +271,8 @@ class Failures(CommandTest):
             self.assertIn(option + ":", said)
         _, said = self.run_laconic("compress", "x.f32", "-o", "--force", code=2)
         self.assertIn("--output: wants a value before --force", said)
+        _, said = self.run_laconic("compress", "x.f32", "--output=", "-f", code=2)
+        self.assertIn("--output: wants a value before -f", said)
         self.assertEqual(self.files(), ["x.f32"])
 
     def test_help(self):
