@@ -30,17 +30,23 @@ using i16 = std::int16_t;
 using i32 = std::int32_t;
 using i64 = std::int64_t;
 
+/// std::bit_cast, which would return vectors outside the region.
+template <class To, class From>
+To bits_as(const From& from) {
+  return __builtin_bit_cast(To, from);
+}
+
 /// A vector's elements.
 template <class T, std::size_t Bytes = 64>
 using Of = std::array<T, Bytes / sizeof(T)>;
 
 template <class T, class Vector>
 Of<T, sizeof(Vector)> of(const Vector& v) {
-  return std::bit_cast<Of<T, sizeof(Vector)>>(v);
+  return bits_as<Of<T, sizeof(Vector)>>(v);
 }
 template <class Vector, class T, std::size_t N>
 Vector to(const std::array<T, N>& a) {
-  return std::bit_cast<Vector>(a);
+  return bits_as<Vector>(a);
 }
 
 /// Vector's elements i are f(i).
@@ -84,7 +90,7 @@ Vector blend(u64 mask, const Vector& a, const Vector& b) {
 }
 template <class Vector>
 Vector zero() {
-  return std::bit_cast<Vector>(std::array<u8, sizeof(Vector)>{});
+  return bits_as<Vector>(std::array<u8, sizeof(Vector)>{});
 }
 /// Elements of another type: the value, cut off where it is shorter.
 template <class From, class To, class Out, class In>
@@ -356,14 +362,14 @@ inline __m512 _mm512_cvtepi32_ps(__m512i v) { return convert<i32, float, __m512>
 inline __m512d _mm512_cvtepi32_pd(__m256i v) { return convert<i32, double, __m512d>(v); }
 inline __m256 _mm512_cvtpd_ps(__m512d v) { return convert<double, float, __m256>(v); }
 inline __m512 _mm512_cvtph_ps(__m256i v) {
-  const auto h = std::bit_cast<std::array<__m128i, 2>>(v);
-  return std::bit_cast<__m512>(std::array{_mm256_cvtph_ps(h[0]), _mm256_cvtph_ps(h[1])});
+  const auto h = bits_as<std::array<__m128i, 2>>(v);
+  return bits_as<__m512>(std::array{_mm256_cvtph_ps(h[0]), _mm256_cvtph_ps(h[1])});
 }
 inline __m256i _mm512_cvtps_ph(__m512 v, int rounding) {
   if (rounding != (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)) __builtin_trap();
-  const auto h = std::bit_cast<std::array<__m256, 2>>(v);
-  return std::bit_cast<__m256i>(std::array{_mm256_cvtps_ph(h[0], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
-                                           _mm256_cvtps_ph(h[1], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)});
+  const auto h = bits_as<std::array<__m256, 2>>(v);
+  return bits_as<__m256i>(std::array{_mm256_cvtps_ph(h[0], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
+                                     _mm256_cvtps_ph(h[1], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)});
 }
 
 // Constants, parts, and the same bits as another type.
@@ -399,33 +405,31 @@ __m512i _mm512_setr_epi64(Int... v) {
 inline __m512i _mm512_set4_epi32(int d, int c, int b, int a) {
   return _mm512_setr_epi32(a, b, c, d, a, b, c, d, a, b, c, d, a, b, c, d);
 }
-inline __m512i _mm512_broadcast_i32x4(__m128i v) { return std::bit_cast<__m512i>(std::array{v, v, v, v}); }
-inline __m512 _mm512_castsi512_ps(__m512i v) { return std::bit_cast<__m512>(v); }
-inline __m512d _mm512_castsi512_pd(__m512i v) { return std::bit_cast<__m512d>(v); }
-inline __m512i _mm512_castps_si512(__m512 v) { return std::bit_cast<__m512i>(v); }
-inline __m512i _mm512_castpd_si512(__m512d v) { return std::bit_cast<__m512i>(v); }
+inline __m512i _mm512_broadcast_i32x4(__m128i v) { return bits_as<__m512i>(std::array{v, v, v, v}); }
+inline __m512 _mm512_castsi512_ps(__m512i v) { return bits_as<__m512>(v); }
+inline __m512d _mm512_castsi512_pd(__m512i v) { return bits_as<__m512d>(v); }
+inline __m512i _mm512_castps_si512(__m512 v) { return bits_as<__m512i>(v); }
+inline __m512i _mm512_castpd_si512(__m512d v) { return bits_as<__m512i>(v); }
 inline __m256i _mm512_extracti64x4_epi64(__m512i v, int i) {
-  return std::bit_cast<std::array<__m256i, 2>>(v)[static_cast<std::size_t>(i)];
+  return bits_as<std::array<__m256i, 2>>(v)[static_cast<std::size_t>(i)];
 }
 inline __m128i _mm512_extracti32x4_epi32(__m512i v, int i) {
-  return std::bit_cast<std::array<__m128i, 4>>(v)[static_cast<std::size_t>(i)];
+  return bits_as<std::array<__m128i, 4>>(v)[static_cast<std::size_t>(i)];
 }
 inline __m256i _mm512_castsi512_si256(__m512i v) { return _mm512_extracti64x4_epi64(v, 0); }
 inline __m128i _mm512_castsi512_si128(__m512i v) { return _mm512_extracti32x4_epi32(v, 0); }
 /// What lies above is undefined: here, something that nobody wants.
-inline __m512i _mm512_castsi256_si512(__m256i v) {
-  return std::bit_cast<__m512i>(std::array{v, _mm256_set1_epi8(0x5A)});
-}
-inline __m512 _mm512_castps256_ps512(__m256 v) { return std::bit_cast<__m512>(std::array{v, _mm256_set1_ps(1e30F)}); }
+inline __m512i _mm512_castsi256_si512(__m256i v) { return bits_as<__m512i>(std::array{v, _mm256_set1_epi8(0x5A)}); }
+inline __m512 _mm512_castps256_ps512(__m256 v) { return bits_as<__m512>(std::array{v, _mm256_set1_ps(1e30F)}); }
 inline __m512i _mm512_inserti64x4(__m512i v, __m256i part, int i) {
-  auto a = std::bit_cast<std::array<__m256i, 2>>(v);
+  auto a = bits_as<std::array<__m256i, 2>>(v);
   a[static_cast<std::size_t>(i)] = part;
-  return std::bit_cast<__m512i>(a);
+  return bits_as<__m512i>(a);
 }
 inline __m512 _mm512_insertf32x8(__m512 v, __m256 part, int i) {
-  auto a = std::bit_cast<std::array<__m256, 2>>(v);
+  auto a = bits_as<std::array<__m256, 2>>(v);
   a[static_cast<std::size_t>(i)] = part;
-  return std::bit_cast<__m512>(a);
+  return bits_as<__m512>(a);
 }
 
 // Memory.
@@ -472,11 +476,11 @@ inline __m512i _mm512_permutexvar_epi16(__m512i index, __m512i v) { return permu
 inline __m512i _mm512_permutexvar_epi32(__m512i index, __m512i v) { return permute<u32>(index, v); }
 inline __m512i _mm512_permutexvar_epi64(__m512i index, __m512i v) { return permute<u64>(index, v); }
 inline __m512 _mm512_permutexvar_ps(__m512i index, __m512 v) {
-  return std::bit_cast<__m512>(permute<u32>(index, std::bit_cast<__m512i>(v)));
+  return bits_as<__m512>(permute<u32>(index, bits_as<__m512i>(v)));
 }
 inline __m512i _mm512_permutex2var_epi8(__m512i a, __m512i index, __m512i b) { return permute2<u8>(a, index, b); }
 inline __m512 _mm512_permutex2var_ps(__m512 a, __m512i index, __m512 b) {
-  return std::bit_cast<__m512>(permute2<u32>(std::bit_cast<__m512i>(a), index, std::bit_cast<__m512i>(b)));
+  return bits_as<__m512>(permute2<u32>(bits_as<__m512i>(a), index, bits_as<__m512i>(b)));
 }
 inline __m512i _mm512_alignr_epi32(__m512i high, __m512i low, int by) {
   const auto x = of<u32>(high);
@@ -501,10 +505,10 @@ inline __m512i shuffle_in_lanes(__m512i v, int places) {
 }
 /// Two lanes of a, then two of b.
 inline __m512i _mm512_shuffle_i32x4(__m512i a, __m512i b, int places) {
-  const auto x = std::bit_cast<std::array<__m128i, 4>>(a);
-  const auto y = std::bit_cast<std::array<__m128i, 4>>(b);
+  const auto x = bits_as<std::array<__m128i, 4>>(a);
+  const auto y = bits_as<std::array<__m128i, 4>>(b);
   const auto at = [places](int i) { return static_cast<std::size_t>(places >> (2 * i) & 3); };
-  return std::bit_cast<__m512i>(std::array{x[at(0)], x[at(1)], y[at(2)], y[at(3)]});
+  return bits_as<__m512i>(std::array{x[at(0)], x[at(1)], y[at(2)], y[at(3)]});
 }
 inline __m512i _mm512_shuffle_i64x2(__m512i a, __m512i b, int places) { return _mm512_shuffle_i32x4(a, b, places); }
 inline __m512i _mm512_unpacklo_epi64(__m512i a, __m512i b) {
