@@ -51,8 +51,8 @@ std::optional<Failure> on_grid(ConstArray send, MutArray recv, Op op, const Agre
   // Slabs make blocks small, so that more of them are under way; that is no reason for smaller messages.
   const auto cut = schedule == Schedule::two_level ? even_shares(send.count, comm.size()) : shares;
   const Layout layout(shares, call.segment_values(agreed, send.dtype, cut));
-  const auto kernel = comm.memory().reduction(op, split(send, shares), split(recv, shares), budget, comm.size(),
-                                              call.options().threads);
+  const auto kernel = comm.memory().reduction(op, split(send, shares), split(recv, shares), budget,
+                                              {comm.size(), comm.size()}, call.options().threads);
   return Pipeline(comm, program, layout, *kernel, call.report()).run();
 }
 

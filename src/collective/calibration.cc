@@ -205,7 +205,8 @@ CodecSpeed::Seconds measure_codec(const Probe& probe, double noise, Memory& memo
   const MutArray x{there.get(), count, probe.dtype};
   const bool adds = probe.bound > 0;
   const Budget budget{.route = adds ? Route::on_grid : Route::exact, .grid = make_grid(probe.dtype, probe.bound, 2)};
-  const auto kernel = adds ? memory.reduction(Op::sum, {x}, {x}, budget, 1, 1) : memory.movement({x}, {x}, budget, 1);
+  const auto kernel =
+      adds ? memory.reduction(Op::sum, {x}, {x}, budget, {1, 1}, 1) : memory.movement({x}, {x}, budget, 1);
   const Part all{0, 0, count};
   const std::size_t capacity = kernel->capacity(count);
   const Room frame = memory.message_room(capacity);

@@ -47,8 +47,8 @@ class HostMemory final : public Memory {
     return std::make_unique<MovementKernel>(std::move(operands), std::move(results), budget, threads);
   }
   std::unique_ptr<Kernel> reduction(Op op, std::vector<ConstArray> operands, std::vector<MutArray> results,
-                                    const Budget& budget, int summands, int threads) override {
-    return reduction_kernel(op, std::move(operands), std::move(results), budget, summands, threads);
+                                    const Budget& budget, Summands summands, int threads) override {
+    return reduction_kernel(op, std::move(operands), std::move(results), budget, summands.averaged, threads);
   }
 
   PlainCollectives* plain(Transport& transport) override { return transport.plain(); }

@@ -23,6 +23,12 @@ class Transport;
 /// Bytes of no particular content, freed with the last owner.
 using Room = std::shared_ptr<std::uint8_t[]>;
 
+/// How many operands there are in a sum.
+struct Summands {
+  int formed;    ///< at most, in those that this rank forms, also for others
+  int averaged;  ///< in its result: by so many an average is divided
+};
+
 /// Used by one communicator at a time, by one thread. Whatever is asked of it is done when the call returns.
 /// Error(internal) where the device fails.
 class Memory {
@@ -62,7 +68,7 @@ class Memory {
   virtual std::unique_ptr<Kernel> movement(std::vector<ConstArray> operands, std::vector<MutArray> results,
                                            const Budget& budget, int threads) = 0;
   virtual std::unique_ptr<Kernel> reduction(Op op, std::vector<ConstArray> operands, std::vector<MutArray> results,
-                                            const Budget& budget, int summands, int threads) = 0;
+                                            const Budget& budget, Summands summands, int threads) = 0;
 
   /// The plain library's own collectives over the transport's ranks, for arrays there; null where there are none.
   virtual PlainCollectives* plain(Transport& transport) = 0;

@@ -24,8 +24,8 @@ std::optional<Failure> on_grid(ConstArray send, MutArray recv, Op op, int root, 
                  : choose_reduce(comm.size(), comm.rank(), root, Layout({send.count}, segment_values).segments(0));
   const auto shares = even_shares(send.count, program.blocks);
   const Layout layout(shares, call.segment_values(agreed, send.dtype, shares));
-  const auto kernel = comm.memory().reduction(op, split(send, shares), split(recv, shares), budget, comm.size(),
-                                              call.options().threads);
+  const auto kernel = comm.memory().reduction(op, split(send, shares), split(recv, shares), budget,
+                                              {comm.size(), comm.size()}, call.options().threads);
   return Pipeline(comm, program, layout, *kernel, call.report()).run();
 }
 

@@ -86,8 +86,8 @@ std::optional<Failure> on_grid(ConstArray send, MutArray recv, const std::vector
   std::ranges::copy(split(beside.get(), std::span(blocks).subspan(mine, blocks_each)),
                     results.begin() + static_cast<std::ptrdiff_t>(mine));
   const Layout layout(blocks, call.segment_values(agreed, send.dtype, blocks));
-  const auto kernel =
-      comm.memory().reduction(op, operands, std::move(results), budget, comm.size(), call.options().threads);
+  const auto kernel = comm.memory().reduction(op, operands, std::move(results), budget, {comm.size(), comm.size()},
+                                              call.options().threads);
   const auto program = direct ? schedule::direct::reduce_scatter(comm.size(), comm.rank(), slabs)
                               : schedule::ring::reduce_scatter(comm.size(), comm.rank());
   auto failure = Pipeline(comm, program, layout, *kernel, call.report()).run();

@@ -16,11 +16,12 @@ namespace {
 const Report& scan_either(Collective collective, const ConstArray& send, const MutArray& recv, Op op,
                           Communicator& comm, const Options& options) {
   const bool exclusive = collective == Collective::exscan;
-  const int summands = exclusive ? std::max(comm.rank(), 1) : comm.rank() + 1;
+  const int formed = comm.rank() + 1;  // passed on; an exclusive result lacks this rank's own
+  const Summands summands{formed, exclusive ? std::max(comm.rank(), 1) : formed};
   const auto plainly = [&](PlainCollectives& library) {
     const Op done = plain_op(op, send.dtype, library);
     library.scan(send, recv, done, exclusive);
-    if (!exclusive || comm.rank() != 0) finish_plain_average(op, done, recv, summands, comm.memory());
+    if (!exclusive || comm.rank() != 0) finish_plain_average(op, done, recv, summands.averaged, comm.memory());
   };
   const bool sound = send.count == recv.count && are_sound(send, recv, recv.data);
   if (by_shortcut(sound, {collective, send.dtype, op, send.bytes()}, comm, options, plainly)) return comm.last();

@@ -170,11 +170,11 @@ std::unique_ptr<Kernel> DeviceMemory::movement(std::vector<ConstArray> operands,
 }
 
 std::unique_ptr<Kernel> DeviceMemory::reduction(Op op, std::vector<ConstArray> operands, std::vector<MutArray> results,
-                                                const Budget& budget, int summands, int threads) {
+                                                const Budget& budget, Summands summands, int threads) {
   const bool adds = op == Op::sum || op == Op::average;
-  const bool codes = can_code(budget.grid, static_cast<std::uint64_t>(std::max(summands, 2)));
+  const bool codes = can_code(budget.grid, static_cast<std::uint64_t>(std::max(summands.formed, 2)));
   if (adds && budget.route == Route::on_grid && codes) {
-    const auto divisor = static_cast<std::uint32_t>(op == Op::average ? summands : 1);
+    const auto divisor = static_cast<std::uint32_t>(op == Op::average ? summands.averaged : 1);
     return std::make_unique<DeviceKernel>(DeviceKernel::Work::sum, *this, lanes(), std::move(operands),
                                           std::move(results), budget, divisor, threads);
   }

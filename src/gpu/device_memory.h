@@ -59,7 +59,7 @@ class DeviceMemory final : public Memory {
   std::unique_ptr<Kernel> movement(std::vector<ConstArray> operands, std::vector<MutArray> results,
                                    const Budget& budget, int threads) override;
   std::unique_ptr<Kernel> reduction(Op op, std::vector<ConstArray> operands, std::vector<MutArray> results,
-                                    const Budget& budget, int summands, int threads) override;
+                                    const Budget& budget, Summands summands, int threads) override;
   PlainCollectives* plain(Transport& transport) override;
   void before_call(Transport& transport) override;
   void before_plain(PlainCollectives& library, bool timed) override;

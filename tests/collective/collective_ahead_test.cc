@@ -160,7 +160,7 @@ class Telling final : public test::Ordinary {
     return std::make_unique<Told>(Ordinary::movement(x, y, budget, threads), x, y, counts_, fails_at_);
   }
   std::unique_ptr<Kernel> reduction(Op op, std::vector<ConstArray> x, std::vector<MutArray> y, const Budget& budget,
-                                    int summands, int threads) override {
+                                    Summands summands, int threads) override {
     auto kernel = Ordinary::reduction(op, x, y, budget, summands, threads);
     return std::make_unique<Told>(std::move(kernel), x, y, counts_, fails_at_);
   }

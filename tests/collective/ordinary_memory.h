@@ -28,7 +28,7 @@ class Ordinary : public Memory {
     return host_memory().movement(std::move(operands), std::move(results), budget, threads);
   }
   std::unique_ptr<Kernel> reduction(Op op, std::vector<ConstArray> operands, std::vector<MutArray> results,
-                                    const Budget& budget, int summands, int threads) override {
+                                    const Budget& budget, Summands summands, int threads) override {
     return host_memory().reduction(op, std::move(operands), std::move(results), budget, summands, threads);
   }
   PlainCollectives* plain(Transport& transport) override { return host_memory().plain(transport); }

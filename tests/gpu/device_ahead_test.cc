@@ -46,7 +46,8 @@ class Ahead : public test::NothingIsLeft {
   void make(bool adds) {
     const ConstArray x{x_.get(), parts * part_count, DType::f32};
     const MutArray y{y_.get(), parts * part_count, DType::f32};
-    kernel_ = adds ? memory_->reduction(Op::sum, {x}, {y}, budget_, 2, 1) : memory_->movement({x}, {y}, budget_, 1);
+    kernel_ =
+        adds ? memory_->reduction(Op::sum, {x}, {y}, budget_, {2, 2}, 1) : memory_->movement({x}, {y}, budget_, 1);
   }
   static Part part(std::size_t i) { return {0, i * part_count, part_count}; }
   static std::vector<float> values(std::size_t i) {
@@ -139,7 +140,7 @@ TEST_F(Ahead, NothingIsBegunWhereTheResultCoversOtherOperands) {
     return MutArray{floats(room) + first, n, DType::f32};
   };
   const auto begins = [&](const std::vector<ConstArray>& x, const std::vector<MutArray>& y) {
-    return memory_->reduction(Op::sum, x, y, budget_, 2, 1)->begins();
+    return memory_->reduction(Op::sum, x, y, budget_, {2, 2}, 1)->begins();
   };
   const MutArray none{nullptr, part_count, DType::f32};
   const std::vector<ConstArray> all{at(x_, 0), at(x_, part_count), at(x_, 2 * part_count)};

@@ -167,6 +167,23 @@ TEST_F(Device, GridsThatTheDeviceHasNoKernelsFor) {
   test::let_wide_integers_be_too_much(false);
 }
 
+// What a rank passes on is a sum of one operand more than its result: with five ranks and these bounds, it may be too
+// long for 32 bits where the result is not.
+TEST_F(Device, AnExclusiveScanPassesOnMoreThanItKeeps) {
+  constexpr std::size_t few = 5000;
+  test::let_wide_integers_be_too_much(true);
+  for (const char* bound : {"1e-8", "4e-9", "2e-9", "1e-9"}) {
+    for (const Op op : {Op::sum, Op::average}) {
+      SCOPED_TRACE(std::string(bound) + " " + std::string(name_of(op)));
+      expect_as_on_host(5, [&](Rank& r) {
+        const MutArray x = r.place(field(DType::f64, "smooth", few, r.rank()), DType::f64), y = r.room(few, DType::f64);
+        return std::pair{y, exscan(x, y, op, r.comm(), with(bound))};
+      });
+    }
+  }
+  test::let_wide_integers_be_too_much(false);
+}
+
 TEST_F(Device, OtherReductions) {
   for (const int ranks : few_under_sanitizers({3}, {2, 5})) {
     for (const Op op : {Op::sum, Op::max}) {
