@@ -73,29 +73,37 @@ std::size_t DeviceExtremeKernel::encoded(ConstArray x, Workspace work, std::span
 }
 
 std::size_t DeviceExtremeKernel::encode(const Part& part, frame::MutBytes out) {
-  const Workspace work = begin_with(part.count);
-  return encoded(on_grid(operand(part), work), work, {}, out);
+  return step().abandoning([&] {
+    const Workspace work = begin_with(part.count);
+    return encoded(on_grid(operand(part), work), work, {}, out);
+  });
 }
 
 std::size_t DeviceExtremeKernel::encode_add(const Part& part, frame::Bytes received, frame::MutBytes out) {
-  const Workspace work = begin_with(part.count);
-  const MutArray other = decoded(0, received, step().buffers().decoded, part.count, work);
-  return encode_extreme(other, on_grid(operand(part), work), work, {&received, 1}, out);
+  return step().abandoning([&] {
+    const Workspace work = begin_with(part.count);
+    const MutArray other = decoded(0, received, step().buffers().decoded, part.count, work);
+    return encode_extreme(other, on_grid(operand(part), work), work, {&received, 1}, out);
+  });
 }
 
 std::size_t DeviceExtremeKernel::add(const Part& part, frame::Bytes held, frame::Bytes received, frame::MutBytes out) {
-  const Workspace work = begin_with(part.count);
-  const MutArray a = decoded(0, held, step().buffers().decoded, part.count, work);
-  const MutArray b = decoded(1, received, step().buffers().on_grid, part.count, work);
-  return encode_extreme(a, b, work, std::array{held, received}, out);
+  return step().abandoning([&] {
+    const Workspace work = begin_with(part.count);
+    const MutArray a = decoded(0, held, step().buffers().decoded, part.count, work);
+    const MutArray b = decoded(1, received, step().buffers().on_grid, part.count, work);
+    return encode_extreme(a, b, work, std::array{held, received}, out);
+  });
 }
 
 std::size_t DeviceExtremeKernel::add_plain(const Part& part, frame::Bytes held, ConstArray received,
                                            frame::MutBytes out) {
-  const ConstArray x = step().bring_plain(received);
-  const Workspace work = begin_with(part.count);
-  const MutArray other = decoded(0, held, step().buffers().decoded, part.count, work);
-  return encode_extreme(other, on_grid(x, work), work, {&held, 1}, out);
+  return step().abandoning([&] {
+    const ConstArray x = step().bring_plain(received);
+    const Workspace work = begin_with(part.count);
+    const MutArray other = decoded(0, held, step().buffers().decoded, part.count, work);
+    return encode_extreme(other, on_grid(x, work), work, {&held, 1}, out);
+  });
 }
 
 void DeviceExtremeKernel::keep(const Part&) { refuse_alone(); }

@@ -99,20 +99,10 @@ std::size_t DeviceKernel::run(const Task& task) {
   if (lane == nullptr) {
     if (lane = free_lane(); lane == nullptr) forget();
     if (lane == nullptr) lane = free_lane();
-    abandoning(*lane, [&] { enqueue(*lane, task); });
+    lane->step.abandoning([&] { enqueue(*lane, task); });
   }
   lane->begun.reset();
   return complete(*lane, task);
-}
-
-template <typename Enqueue>
-void DeviceKernel::abandoning(Lane& lane, Enqueue&& enqueue) {
-  try {
-    enqueue();
-  } catch (...) {
-    lane.step.abandon();  // copies of messages may be under way
-    throw;
-  }
 }
 
 void DeviceKernel::enqueue(Lane& lane, const Task& task) {
@@ -250,7 +240,7 @@ std::size_t DeviceKernel::add_plain(const Part& part, frame::Bytes held, ConstAr
   const Task task{.what = Task::What::sum, .part = part, .received = {held}, .out = out};
   Lane* lane = free_lane();
   if (lane == nullptr) forget(), lane = free_lane();
-  abandoning(*lane, [&] {
+  lane->step.abandoning([&] {
     enqueue_sum(*lane, lane->step.bring_plain(received), task);
     lane->step.end();
   });

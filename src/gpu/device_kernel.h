@@ -71,8 +71,6 @@ class DeviceKernel : public Kernel {
   [[nodiscard]] Lane* lane_of(const Task& task);
   [[nodiscard]] Lane* free_lane();
   void enqueue(Lane& lane, const Task& task);
-  template <typename Enqueue>
-  void abandoning(Lane& lane, Enqueue&& enqueue);
   void enqueue_encode(DeviceStep& step, const Task& task);
   /// x, where there is one, and what is held or received.
   void enqueue_sum(Lane& lane, std::optional<ConstArray> x, const Task& task);

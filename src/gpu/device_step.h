@@ -52,6 +52,16 @@ class DeviceStep {
   std::size_t take(std::size_t count, frame::MutBytes out);
   /// Waits; what was enqueued is of no use.
   void abandon() noexcept;
+  /// work(), which enqueues; abandons what it has enqueued where it throws: copies of messages may be under way.
+  template <typename Work>
+  auto abandoning(Work&& work) {
+    try {
+      return work();
+    } catch (...) {
+      abandon();
+      throw;
+    }
+  }
 
  private:
   Buffers& buffers_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -43,11 +44,10 @@ class Ahead : public test::NothingIsLeft {
     test::NothingIsLeft::TearDown();
   }
 
-  void make(bool adds) {
+  void make(bool adds, Op op = Op::sum) {
     const ConstArray x{x_.get(), parts * part_count, DType::f32};
     const MutArray y{y_.get(), parts * part_count, DType::f32};
-    kernel_ =
-        adds ? memory_->reduction(Op::sum, {x}, {y}, budget_, {2, 2}, 1) : memory_->movement({x}, {y}, budget_, 1);
+    kernel_ = adds ? memory_->reduction(op, {x}, {y}, budget_, {2, 2}, 1) : memory_->movement({x}, {y}, budget_, 1);
   }
   static Part part(std::size_t i) { return {0, i * part_count, part_count}; }
   static std::vector<float> values(std::size_t i) {
@@ -183,6 +183,31 @@ TEST_F(Ahead, WhatIsNotAskedForDoesNoHarm) {
   kernel_->deliver(part(1), other);
   EXPECT_EQ(result(1), decoded(other));
   kernel_->forget();
+}
+
+/// Messages may be gone when a call has returned, whatever it returned with.
+TEST_F(Ahead, ADamagedMessageLeavesNoCopyOfAnotherUnderWay) {
+  const Frame held = encoded(values(0));
+  Frame damaged = held;
+  damaged[0] ^= 1;
+  const std::vector<float> elements = values(1);
+  const ConstArray plain{elements.data(), elements.size(), DType::f32};
+  for (const Op op : {Op::sum, Op::max}) {
+    make(true, op);
+    write_when_asked();
+    Frame out = room();
+    const std::function<void(const Frame&)> calls[] = {
+        [&](const Frame& other) { kernel_->add(part(0), held, other, out); },
+        [&](const Frame& other) { kernel_->add_plain(part(0), other, plain, out); }};
+    for (const auto& call : calls) {
+      call(held);  // all buffers are there from now on
+      bool is_asked = false;
+      fake::enqueue(stream_, [&] { return is_asked = true; });
+      EXPECT_THROW(call(damaged), Error);
+      EXPECT_TRUE(is_asked) << name_of(op);
+      cudaStreamSynchronize(stream_);
+    }
+  }
 }
 
 }  // namespace
