@@ -158,26 +158,33 @@ void without_blocking(const Rank& me) {
   must(ncclCommDestroy(comm) == ncclSuccess, "ncclCommDestroy failed");
 }
 
-/// The same calls on two communicators: in a group, in one of another order, and in none.
-void mixed_groups(const Rank& me, bool on_one_stream) {
-  cudaStream_t second = me.stream;
-  if (!on_one_stream) cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking);
-  const Array x(me.mine(count), me.stream), y(std::vector<float>(count), me.stream);
+/// The same calls on two communicators: in a group, in one of another order unless that is the streams', and in none.
+void mixed_groups(const Rank& me, cudaStream_t first, cudaStream_t second, bool in_order) {
+  const Array x(me.mine(count), me.stream), y(std::vector<float>(count), first);
   const Array z(std::vector<float>(count), second);
   ncclResult_t status = ncclSuccess;
   const auto call = [&](const Array& to, ncclComm_t comm, cudaStream_t stream) {
     const ncclResult_t its = ncclAllReduce(x.at(0), to.at(0), count, ncclFloat32, ncclSum, comm, stream);
     if (its != ncclSuccess) status = its;
   };
-  const bool grouped = me.rank % 3 != 2, turned = me.rank % 3 == 1 && !on_one_stream;
+  const bool grouped = me.rank % 3 != 2, turned = me.rank % 3 == 1 && !in_order;
   if (grouped) ncclGroupStart();
-  if (!turned) call(y, me.comm, me.stream);
+  if (!turned) call(y, me.comm, first);
   call(z, me.other, second);
-  if (turned) call(y, me.comm, me.stream);
+  if (turned) call(y, me.comm, first);
   if (grouped && ncclGroupEnd() != ncclSuccess) status = ncclInternalError;
   me.check("a sum beside another one", status, y, count, [&](std::size_t i) { return me.sum(i); });
   me.check("the other one", status, z, count, [&](std::size_t i) { return me.sum(i); });
-  if (!on_one_stream) cudaStreamDestroy(second);
+}
+
+/// On streams side by side, which stream 0 and one that does not block are, too, and on one.
+void mixed_groups(const Rank& me) {
+  cudaStream_t beside = nullptr;
+  cudaStreamCreateWithFlags(&beside, cudaStreamNonBlocking);
+  mixed_groups(me, me.stream, beside, false);
+  mixed_groups(me, nullptr, beside, false);
+  mixed_groups(me, me.stream, me.stream, true);
+  cudaStreamDestroy(beside);
 }
 
 /// One thread with all the GPUs, as NCCL's own examples have it: only within a group can that work.
@@ -229,8 +236,7 @@ int main(int argc, char** argv) {
       const Rank me{r, ranks, comm, stream, tolerance, others[static_cast<std::size_t>(r)]};
       everything(me);
       groups_and_others(me);
-      mixed_groups(me, false);
-      mixed_groups(me, true);
+      mixed_groups(me);
       captured(me);
       without_blocking(me);
       cudaStreamDestroy(stream);

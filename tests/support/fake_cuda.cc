@@ -40,7 +40,7 @@ class OnDevice {
 
 class Stream {
  public:
-  explicit Stream(int device) : device_(device) {}
+  Stream(int device, unsigned flags) : device_(device), flags_(flags) {}
 
   void add(Work work) {
     const std::lock_guard lock(mutex_);
@@ -72,12 +72,14 @@ class Stream {
   }
 
   [[nodiscard]] int device() const { return device_; }
+  [[nodiscard]] unsigned flags() const { return flags_; }
   std::atomic<bool> capturing = false, capture_is_broken = false;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;  ///< of its capture
   std::thread::id captured_by;
 
  private:
   const int device_;
+  const unsigned flags_;
   std::mutex mutex_;
   std::deque<Work> queue_;
   bool running_ = false;
@@ -104,7 +106,7 @@ World& world() {
 
 /// Null where there is no such stream.
 std::shared_ptr<Stream> find(cudaStream_t handle) {
-  thread_local const auto of_this_thread = std::make_shared<Stream>(selected_device);
+  thread_local const auto of_this_thread = std::make_shared<Stream>(selected_device, cudaStreamDefault);
   if (handle == nullptr || handle == cudaStreamLegacy || handle == cudaStreamPerThread) return of_this_thread;
   const std::lock_guard lock(world().mutex);
   const auto it = world().streams.find(handle);
@@ -126,11 +128,11 @@ Handle new_handle() {
   return reinterpret_cast<Handle>(next += 16);
 }
 
-cudaError_t make_stream(cudaStream_t* stream) {
+cudaError_t make_stream(cudaStream_t* stream, unsigned flags) {
   if (stream == nullptr) return note(cudaErrorInvalidValue);
   *stream = new_handle<cudaStream_t>();
   const std::lock_guard lock(world().mutex);
-  world().streams[*stream] = std::make_shared<Stream>(selected_device);
+  world().streams[*stream] = std::make_shared<Stream>(selected_device, flags);
   return cudaSuccess;
 }
 
@@ -293,9 +295,18 @@ const char* cudaGetErrorName(cudaError_t error) {
 }
 const char* cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(error); }
 
-cudaError_t cudaStreamCreate(cudaStream_t* stream) { return make_stream(stream); }
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return make_stream(stream); }
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) { return make_stream(stream); }
+cudaError_t cudaStreamCreate(cudaStream_t* stream) { return make_stream(stream, cudaStreamDefault); }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) { return make_stream(stream, flags); }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+  return make_stream(stream, flags);
+}
+
+cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
+  const auto s = find(stream);
+  if (s == nullptr) return note(cudaErrorInvalidResourceHandle);
+  *flags = s->flags();
+  return cudaSuccess;
+}
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   *least = 0;

@@ -167,6 +167,21 @@ TEST_F(FakeCuda, StreamZeroWorksAndBelongsToItsThread) {
   EXPECT_EQ(done, 1);
 }
 
+TEST_F(FakeCuda, AStreamSaysWhetherItIsOrderedAgainstStreamZero) {
+  unsigned flags = cudaStreamDefault;
+  EXPECT_EQ(cudaStreamGetFlags(stream_, &flags), cudaSuccess);
+  EXPECT_EQ(flags, static_cast<unsigned>(cudaStreamNonBlocking));
+  cudaStream_t blocking = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&blocking), cudaSuccess);
+  for (const cudaStream_t stream : {blocking, cudaStream_t{nullptr}, cudaStreamLegacy, cudaStreamPerThread}) {
+    EXPECT_EQ(cudaStreamGetFlags(stream, &flags), cudaSuccess);
+    EXPECT_EQ(flags, static_cast<unsigned>(cudaStreamDefault));
+  }
+  EXPECT_EQ(cudaStreamDestroy(blocking), cudaSuccess);
+  EXPECT_EQ(cudaStreamGetFlags(blocking, &flags), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidResourceHandle);
+}
+
 TEST_F(FakeCuda, StreamOrderedMemoryIsFreedInTheStreamsOrder) {
   void* data = nullptr;
   int out = 0;

@@ -25,14 +25,23 @@ struct Sequence {
   std::vector<const Deferred*> not_served{};
 };
 
-/// Legacy stream 0 and the others of its device wait for each other.
 bool is_legacy(cudaStream_t stream) { return stream == nullptr || stream == cudaStreamLegacy; }
+
+/// Whether legacy stream 0 and this one, of the same device, wait for each other.
+bool waits_for_legacy(cudaStream_t stream) {
+  unsigned flags = cudaStreamDefault;
+  if (cudaStreamGetFlags(stream, &flags) != cudaSuccess) cudaGetLastError();
+  return (flags & cudaStreamNonBlocking) == 0;
+}
+
+bool are_in_order(cudaStream_t a, cudaStream_t b) {
+  return a == b || (is_legacy(a) && waits_for_legacy(b)) || (is_legacy(b) && waits_for_legacy(a));
+}
 
 bool belongs_to(const Sequence& sequence, const Deferred& d, int device) {
   return std::ranges::any_of(sequence.calls, [&](const Deferred* c) {
     if (c->comm == d.comm) return true;
-    if (sequence.device != device) return false;
-    return c->stream == d.stream || is_legacy(c->stream) || is_legacy(d.stream);
+    return sequence.device == device && are_in_order(c->stream, d.stream);
   });
 }
 

@@ -27,8 +27,8 @@ inline ncclResult_t worse(ncclResult_t a, ncclResult_t b) {
 /// Makes a group's calls, when all else of the group has been given to NCCL. Whether a call is served is for its
 /// communicator's ranks to know, whatever else is in the group of one of them. So what is on other communicators and
 /// other streams goes on at the same time, each on a thread of its own: one thread may have several ranks, and others
-/// may make the same calls in another order, or in no group. On one communicator or one stream, calls are made one
-/// after the other, as NCCL has them there.
+/// may make the same calls in another order, or in no group. On one communicator or one stream, or where one is
+/// stream 0 and the other waits for it, calls are made one after the other, as NCCL has them there.
 ncclResult_t make_all(NcclRuntime& runtime, const std::vector<Deferred>& calls);
 
 }  // namespace laconic::preload
