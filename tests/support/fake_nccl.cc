@@ -174,7 +174,18 @@ ncclComm_t handle_of(const MemberPtr& member) {
 }
 const MemberPtr& member_of(ncclComm_t comm) {
   if (comm == nullptr) give_up("a call without a communicator");
+  if (comm->member == nullptr) give_up("a call on a communicator that is gone");
   return comm->member;
+}
+
+/// Its memory is kept, so that whoever uses it after that is found out.
+void release(ncclComm_t comm) {
+  static std::mutex mutex;
+  static auto& gone = *new std::vector<ncclComm_t>;
+  --communicators;
+  comm->member = nullptr;
+  const std::lock_guard lock(mutex);
+  gone.push_back(comm);
 }
 }  // namespace
 }  // namespace laconic::fake
@@ -270,16 +281,14 @@ ncclResult_t pncclCommFinalize(ncclComm_t comm) {
 
 ncclResult_t pncclCommDestroy(ncclComm_t comm) {
   if (!idle(*member_of(comm))) give_up("a communicator is destroyed while operations are under way");
-  --communicators;
-  delete comm;
+  release(comm);
   return ncclSuccess;
 }
 
 ncclResult_t pncclCommAbort(ncclComm_t comm) {
   if (open_group.depth == 0) ++lone_aborts;
   withdraw(*member_of(comm));
-  --communicators;
-  delete comm;
+  release(comm);
   return ncclSuccess;
 }
 

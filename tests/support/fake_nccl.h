@@ -10,6 +10,7 @@
 //  - A communicator with config.blocking = 0 answers ncclInProgress, and has not put its work on the stream before
 //    ncclCommGetAsyncError says otherwise. Communicators of ncclCommInitAll block; a split one does as its config says.
 //  - What finalizes a communicator that does not block, in a group, begins when the group ends.
+//  - A communicator that was destroyed or aborted must not be used.
 //  - Sums are rounded at each addition, in rank order.
 // ncclGetVersion says what the environment has as FAKE_NCCL_VERSION.
 // As in NCCL, each function goes by its pnccl name too, and by its nccl name only where nobody else has that.

@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "support/nccl_world.h"
 #include "transport/conformance.h"
+#include "transport/nccl/link.h"
 
 namespace laconic::transport_nccl_test {
 namespace {
@@ -369,6 +370,32 @@ TEST_P(NcclTransport, AnotherThreadEndsEveryWait) {
       ended.count_down();
     });
   }
+}
+
+TEST_P(NcclTransport, WhoWasStoppedBeforeTouchesNoCommunicator) {
+  ncclComm_t comm = nullptr;
+  ASSERT_EQ(ncclCommInitAll(&comm, 1, nullptr), ncclSuccess);
+  const auto stop = std::make_shared<nccl::Stop>();
+  stop->set();
+  ASSERT_EQ(ncclCommAbort(comm), ncclSuccess);
+  EXPECT_EQ(error_of([&] { make_nccl_transport(comm, 30, stop, GetParam()); }),
+            "the communicator was aborted or revoked");
+}
+
+/// The program's communicator, which blocks, is split only once: all else is asked of Laconic's own.
+TEST_P(NcclTransport, WhoGoesAfterTheFirstSplitIsGivenUp) {
+  std::latch given_up(1);
+  over_nccl_communicators(2, [&](int rank, ncclComm_t comm) {
+    nccl::Stop stop;
+    if (rank == 1) {
+      const nccl::Link first(comm, rank, 30, stop);
+      return given_up.wait();
+    }
+    EXPECT_EQ(error_of([&] { make_nccl_transport(comm, short_while, std::make_shared<nccl::Stop>(), GetParam()); }),
+              "rank 0 gave up after waiting 0.3 s for all ranks to make a communicator; raise LACONIC_TIMEOUT if it is "
+              "only slow");
+    given_up.count_down();
+  });
 }
 
 TEST_P(NcclTransport, SaysWhatItIs) {

@@ -117,7 +117,7 @@ std::unique_ptr<Headers> make_headers(Link& data, const Setup& setup) {
     std::vector<Socket> peers = connect(data, setup);
     if (!peers.empty()) return make_socket_headers(std::move(peers), setup.rank);
   }
-  return make_nccl_headers(setup);
+  return make_nccl_headers(data, setup);
 }
 
 }  // namespace laconic::nccl

@@ -45,7 +45,6 @@ class Headers {
 
 /// Of one rank, to which everything here must stay.
 struct Setup {
-  ncclComm_t parent;  ///< see Link
   int rank, size;
   double timeout;
   Stop& stop;
@@ -56,7 +55,7 @@ struct Setup {
 /// Collective over `data`, on which nothing may be under way: ranks agree.
 std::unique_ptr<Headers> make_headers(Link& data, const Setup& setup);
 
-std::unique_ptr<Headers> make_nccl_headers(const Setup& setup);
+std::unique_ptr<Headers> make_nccl_headers(Link& data, const Setup& setup);
 /// `peers`: one for each rank, connected; none for itself.
 std::unique_ptr<Headers> make_socket_headers(std::vector<Socket> peers, int rank);
 

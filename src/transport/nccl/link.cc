@@ -1,7 +1,10 @@
 #include "transport/nccl/link.h"
 
 #include <memory>
+#include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "core/beside_captures.h"
 #include "core/error.h"
@@ -21,18 +24,26 @@ void require(int rank, const char* call, ncclResult_t status) {
   if (status != ncclSuccess && status != ncclInProgress) fail(rank, call, status);
 }
 
+/// NCCL may still write to it, and work on what it has made: to abort that might wait for ranks that are gone.
+void keep_for_ever(std::unique_ptr<ncclComm_t> child) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<std::unique_ptr<ncclComm_t>>;
+  const std::lock_guard lock(mutex);
+  kept.push_back(std::move(child));
+}
+
 ncclComm_t split(ncclComm_t parent, int rank, double timeout, Stop& stop) {
-  stop.check();
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   auto child = std::make_unique<ncclComm_t>(nullptr);
+  stop.check();  // without its lock: a parent that blocks waits for all ranks here, and only an abort would end that
   require(rank, "ncclCommSplit", pncclCommSplit(parent, 0, rank, child.get(), &config));
   const auto is_asked_for = [&] { return is_settled(rank, parent); };
   const auto made = [&] { return stop.unless_set(is_asked_for) && *child != nullptr && is_settled(rank, *child); };
   try {
     wait_until(made, rank, "all ranks to make a communicator", timeout);
   } catch (...) {
-    static_cast<void>(child.release());  // NCCL may still write to it
+    keep_for_ever(std::move(child));
     throw;
   }
   return *child;

@@ -123,9 +123,9 @@ class RoundsTransport final : public Transport {
  public:
   /// `program`: see make_nccl_transport(), or null. `nodes`: of a communicator with the same ranks; empty: still to be
   /// found.
-  RoundsTransport(ncclComm_t comm, double timeout, std::shared_ptr<nccl::Stop> stop, ncclComm_t program, bool sockets,
-                  std::vector<int> nodes)
-      : rounds_(std::make_shared<Rounds>(comm, timeout, std::move(stop), sockets)),
+  RoundsTransport(ncclComm_t comm, double timeout, const std::shared_ptr<nccl::Stop>& stop, ncclComm_t program,
+                  bool sockets, std::vector<int> nodes)
+      : rounds_(std::make_shared<Rounds>(comm, nccl::membership_in(comm, *stop), timeout, stop, sockets)),
         nodes_(std::move(nodes)),
         name_(library_name() + (rounds_->headers_on_device() ? ", headers by NCCL" : ", headers by TCP")),
         plain_(nccl::make_plain_nccl(*rounds_, program)) {
@@ -170,8 +170,8 @@ class RoundsTransport final : public Transport {
 }  // namespace
 
 std::unique_ptr<Transport> make_nccl_transport(ncclComm_t comm, double timeout_seconds,
-                                               std::shared_ptr<nccl::Stop> stop, bool sockets, bool keeps_comm) {
-  return std::make_unique<RoundsTransport>(comm, timeout_seconds, std::move(stop), keeps_comm ? comm : nullptr, sockets,
+                                               const std::shared_ptr<nccl::Stop>& stop, bool sockets, bool keeps_comm) {
+  return std::make_unique<RoundsTransport>(comm, timeout_seconds, stop, keeps_comm ? comm : nullptr, sockets,
                                            std::vector<int>{});
 }
 

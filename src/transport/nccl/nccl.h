@@ -20,7 +20,7 @@ namespace laconic {
 /// needs_everyone(). After a failure (NCCL's, or a rank that does not come in time) nothing is under way any more and
 /// every call throws the same Error(transport).
 ///
-/// Collective over `comm`, from which three communicators, or four, are split: Laconic's messages never meet the
+/// Collective over `comm`, from which three communicators, or four, are made: Laconic's messages never meet the
 /// program's. Nothing may be under way on it meanwhile, and it need not live longer than this call, unless
 /// `keeps_comm`: then the collectives of plain() are its own, which cost what they would cost the program, and may be
 /// left on their stream (PlainCollectives::leave_on_stream()). Destroying the transport is collective too. Throws
@@ -31,7 +31,7 @@ namespace laconic {
 ///
 /// `sockets`: whether this rank's headers may go by TCP (headers.h).
 std::unique_ptr<Transport> make_nccl_transport(ncclComm_t comm, double timeout_seconds = default_timeout(),
-                                               std::shared_ptr<nccl::Stop> stop = std::make_shared<nccl::Stop>(),
+                                               const std::shared_ptr<nccl::Stop>& stop = std::make_shared<nccl::Stop>(),
                                                bool sockets = config().nccl_sockets, bool keeps_comm = false);
 
 }  // namespace laconic

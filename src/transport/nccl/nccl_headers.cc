@@ -9,11 +9,11 @@ namespace {
 
 class NcclHeaders final : public Headers {
  public:
-  explicit NcclHeaders(const Setup& s)
+  NcclHeaders(const Link& data, const Setup& s)
       : size_(static_cast<std::size_t>(s.size)),
         mine_(s.pool.take(sizeof(Header))),
         all_(s.pool.take(sizeof(Header) * size_)),
-        link_(s.parent, s.rank, s.timeout, s.stop) {}
+        link_(data.comm(), s.rank, s.timeout, s.stop) {}
 
   [[nodiscard]] bool on_device() const override { return true; }
 
@@ -54,6 +54,8 @@ class NcclHeaders final : public Headers {
 
 }  // namespace
 
-std::unique_ptr<Headers> make_nccl_headers(const Setup& setup) { return std::make_unique<NcclHeaders>(setup); }
+std::unique_ptr<Headers> make_nccl_headers(Link& data, const Setup& setup) {
+  return std::make_unique<NcclHeaders>(data, setup);
+}
 
 }  // namespace laconic::nccl

@@ -24,35 +24,35 @@ constexpr int spins_alone = 3 * spins;
 // connections and memory of NCCL's.
 constexpr std::ptrdiff_t links = 3;
 
-int rank_in(ncclComm_t comm) {
-  int rank = 0;
-  if (pncclCommUserRank(comm, &rank) != ncclSuccess) throw Error(Code::transport, "this is no NCCL communicator");
-  return rank;
-}
-
-int device_of(ncclComm_t comm) {
-  int device = 0;
-  pncclCommCuDevice(comm, &device);
-  return device;
-}
-
 }  // namespace
 
-Rounds::Rounds(ncclComm_t parent, double timeout, std::shared_ptr<Stop> stop, bool sockets)
-    : rank_(rank_in(parent)),
-      device_(device_of(parent)),
+Membership membership_in(ncclComm_t comm, Stop& stop) {
+  return stop.unless_set([comm] {
+    Membership own;
+    if (pncclCommUserRank(comm, &own.rank) != ncclSuccess || pncclCommCount(comm, &own.size) != ncclSuccess ||
+        pncclCommCuDevice(comm, &own.device) != ncclSuccess) {
+      throw Error(Code::transport, "this is no NCCL communicator");
+    }
+    return own;
+  });
+}
+
+Rounds::Rounds(ncclComm_t parent, const Membership& own, double timeout, std::shared_ptr<Stop> stop, bool sockets)
+    : rank_(own.rank),
+      size_(own.size),
+      device_(own.device),
       timeout_(timeout),
       stop_(std::move(stop)),
       sockets_(sockets),
       pool_(rank_, device_) {
-  pncclCommCount(parent, &size_);
   const BesideCaptures beside;  // for NCCL, too: it makes connections in the thread that asks
   const OnDevice as(device_);
   try {
-    for (std::ptrdiff_t k = 0; k < links; ++k) {
-      links_.push_back(std::make_unique<Link>(parent, rank_, timeout_, *stop_));
+    links_.push_back(std::make_unique<Link>(parent, rank_, timeout_, *stop_));
+    for (std::ptrdiff_t k = 1; k < links; ++k) {  // of the first one, which nobody else aborts and which does not block
+      links_.push_back(std::make_unique<Link>(data_link().comm(), rank_, timeout_, *stop_));
     }
-    headers_ = make_headers(data_link(), {parent, rank_, size_, timeout_, *stop_, pool_, sockets_});
+    headers_ = make_headers(data_link(), {rank_, size_, timeout_, *stop_, pool_, sockets_});
   } catch (const std::exception& e) {
     fail(e.what());  // before memory goes that NCCL may still work with
     throw;

@@ -39,6 +39,13 @@
 
 namespace laconic::nccl {
 
+/// What a rank is in a communicator.
+struct Membership {
+  int rank = 0, size = 1, device = 0;
+};
+/// `comm` may be gone once `stop` is set: then Error(transport).
+Membership membership_in(ncclComm_t comm, Stop& stop);
+
 class Rounds {
  public:
   /// One message that this rank sends.
@@ -63,9 +70,9 @@ class Rounds {
   using Sent = std::shared_ptr<Outgoing>;
   using Awaited = std::shared_ptr<Incoming>;
 
-  /// Collective over the ranks of `parent`, see Link. Once `stop` is set, everything fails, waits that are under way
-  /// too. `sockets`: whether headers may go by TCP, which they do if all ranks may and can.
-  Rounds(ncclComm_t parent, double timeout, std::shared_ptr<Stop> stop, bool sockets);
+  /// Collective over the ranks of `parent`, see Link; `own`: this rank's there. Once `stop` is set, everything fails,
+  /// waits that are under way too. `sockets`: whether headers may go by TCP, which they do if all ranks may and can.
+  Rounds(ncclComm_t parent, const Membership& own, double timeout, std::shared_ptr<Stop> stop, bool sockets);
   /// Every rank must, sooner or later. What is under way and needs a rank that may be gone is aborted.
   ~Rounds();
   Rounds(const Rounds&) = delete;
@@ -174,7 +181,7 @@ class Rounds {
   void fail(const std::string& what) noexcept;
   void close();
 
-  int rank_ = 0, size_ = 1, device_ = 0;
+  int rank_, size_, device_;
   double timeout_;
   std::shared_ptr<Stop> stop_;
   bool sockets_;
