@@ -182,7 +182,7 @@ TEST(Policy, WhatIsTooLongIsNotRead) {
   std::string deep = "[a";
   for (int i = 0; i < 200'000; ++i) deep += ".a";
   EXPECT_EQ(complaint(deep + "]\n"), "p.toml: a policy of more than 64 KiB (400004 bytes) is not read");
-  EXPECT_EQ(complaint(deep.substr(0, 65'000) + "]\n").substr(0, 25), "p.toml:1:2: 'a' is not kn");
+  EXPECT_EQ(complaint(deep.substr(0, 4'000) + "]\n").substr(0, 25), "p.toml:1:2: 'a' is not kn");
 }
 
 TEST(Policy, ARuleLeavesAloneWhatItsCodecDoesNotTake) {
