@@ -194,8 +194,8 @@ Rule read_rule(const toml::table& table, const std::string& file) {
 Policy parse_policy(std::string_view toml_text, const std::string& name) {
   Policy policy;
   policy.text = toml_text;
-  constexpr std::size_t most =
-      64 * 1024;  // many rules' length; what is nested deeper than that the parser cannot unwind
+  // Hundreds of rules. A key of many more parts than fit is one that the parser cannot unwind.
+  constexpr std::size_t most = 64 * 1024;
   if (toml_text.size() > most)
     throw Error(Code::invalid_argument,
                 name + ": a policy of more than 64 KiB (" + std::to_string(toml_text.size()) + " bytes) is not read");

@@ -49,7 +49,7 @@
 #undef _mm256_cmpge_epu8_mask
 #undef _mm256_cmpeq_epi8_mask
 
-LACONIC_TARGET_REGION("avx2,bmi,bmi2,lzcnt,popcnt,fma,f16c")
+LACONIC_EMULATION_REGION
 
 namespace laconic::slice {
 namespace {
@@ -469,10 +469,10 @@ inline __m128i _mm_maskz_compress_epi8(__mmask16 m, __m128i v) { return compress
 
 LACONIC_TARGET_REGION_END
 
-// The kernels' own region has no more than this one, and their processors need no more than this one's.
+// The kernels' own region is this one, and their processors need what those of AVX2 do.
 #define LACONIC_EMULATED_AVX512
 #undef LACONIC_TARGET_REGION
-#define LACONIC_TARGET_REGION(features) LACONIC_BEGIN_REGION("avx2,bmi,bmi2,lzcnt,popcnt,fma,f16c")
+#define LACONIC_TARGET_REGION(features) LACONIC_EMULATION_REGION
 // The type of its immediate is a global one, and would find that function.
 #define _mm512_shuffle_epi32 shuffle_in_lanes
 #define __builtin_cpu_supports(feature) (avx2_kernels() != nullptr)

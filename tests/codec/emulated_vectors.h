@@ -13,7 +13,10 @@
 
 #include "codec/slice/target_region.h"
 
-LACONIC_TARGET_REGION("avx2,bmi,bmi2,lzcnt,popcnt,fma,f16c")
+/// For what stands in for the instructions, and for kernels on it.
+#define LACONIC_EMULATION_REGION LACONIC_BEGIN_REGION("avx2,bmi,bmi2,lzcnt,popcnt,fma,f16c")
+
+LACONIC_EMULATION_REGION
 
 namespace laconic::emulated {
 namespace {

@@ -12,5 +12,6 @@
 #define LACONIC_TARGET_REGION_END LACONIC_PRAGMA(GCC pop_options)
 #endif
 
-/// `features`: a string literal.
+/// `features`: a string literal. Apart from what it does, since tests put other features in their place
+/// (tests/codec/emulated_avx512.h).
 #define LACONIC_TARGET_REGION(features) LACONIC_BEGIN_REGION(features)
