@@ -60,8 +60,9 @@ class PlainCollectives {
   /// Whether the result of reduce_scatter() may lie where the operand has this rank's part. As MPI_IN_PLACE has it, at
   /// the operand's beginning, it may with all.
   [[nodiscard]] virtual bool scatters_in_own_part() const { return false; }
-  /// The most elements that an array of all ranks' parts may have, gaps included, where parts differ; what has one
-  /// count everywhere and does not fit goes in pieces.
+  /// The most elements that all ranks' parts may have together in allgather() and reduce_scatter(), and equal ones
+  /// in scatter(), gather() and alltoall(), whose uneven ones may have any number. What has one count everywhere and
+  /// does not fit goes in pieces.
   [[nodiscard]] virtual std::size_t most_elements() const = 0;
 
   virtual void allreduce(ConstArray send, MutArray recv, Op op) = 0;

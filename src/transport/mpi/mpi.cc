@@ -56,6 +56,7 @@ class ByteType {
 };
 
 // Above all that callers have; MPI has them up to 32767 at least.
+constexpr int plain_tag = 32762;
 constexpr int roll_call_tag = 32764;
 // While nobody has given up: about 10 ms.
 constexpr int tests_between_calls = 128;
@@ -182,7 +183,7 @@ class MpiTransport final : public Transport {
         nodes_(std::move(nodes)),
         roll_call_(std::make_shared<RollCall>(own_, roll_call_tag + lane)),
         name_(library_name()),
-        plain_(make_plain_mpi(meeting, meeting != comm_)) {
+        plain_(make_plain_mpi(meeting, comm_, plain_tag + lane)) {
     PMPI_Comm_rank(comm_, &rank_);
     PMPI_Comm_size(comm_, &size_);
   }

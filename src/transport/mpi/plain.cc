@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstdint>
+#include <cstring>
 #include <numeric>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "core/error.h"
 #include "transport/mpi/mpi.h"
+#include "transport/pieces.h"
 
 // An extension of Open MPI and its relatives and of MPICH, absent from others; their headers do not always declare it.
 extern "C" int MPIX_Query_cuda_support(void) __attribute__((weak));
@@ -19,6 +21,8 @@ namespace {
 
 // Longer arrays go in pieces of this many elements, where a collective allows that.
 constexpr std::size_t longest_piece = std::size_t{1} << 30;
+// With so many a rank exchanges messages at a time.
+constexpr int most_peers = 32;
 
 MPI_Datatype number_type(DType dtype) {
   switch (dtype) {
@@ -75,7 +79,7 @@ struct Places {
 
 class PlainMpi final : public PlainCollectives {
  public:
-  PlainMpi(MPI_Comm comm, bool is_meeting) : comm_(comm), is_meeting_(is_meeting) {
+  PlainMpi(MPI_Comm comm, MPI_Comm own, int tag) : comm_(comm), own_(own), tag_(tag) {
     PMPI_Comm_rank(comm, &rank_);
     PMPI_Comm_size(comm, &size_);
   }
@@ -137,29 +141,19 @@ class PlainMpi final : public PlainCollectives {
   }
 
   void scatter(ConstArray send, const Parts& parts, MutArray recv, int root) override {
+    if (!parts.equal) return exchange(on(root, send, parts), only(root, recv));
     const MPI_Datatype type = bits_type(recv.dtype);
     const int own = static_cast<int>(recv.count);
     void* to = rank_ == root && recv.data == part_of(send.data, parts, recv) ? MPI_IN_PLACE : recv.data;
-    if (parts.equal) {
-      check("MPI_Scatter", PMPI_Scatter(send.data, own, type, to, own, type, root, comm_));
-      return;
-    }
-    const Places places(parts);
-    check("MPI_Scatterv",
-          PMPI_Scatterv(send.data, places.counts.data(), places.first.data(), type, to, own, type, root, comm_));
+    check("MPI_Scatter", PMPI_Scatter(send.data, own, type, to, own, type, root, comm_));
   }
 
   void gather(ConstArray send, MutArray recv, const Parts& parts, int root) override {
+    if (!parts.equal) return exchange(only(root, send), on(root, recv, parts));
     const MPI_Datatype type = bits_type(send.dtype);
     const int own = static_cast<int>(send.count);
     const void* from = rank_ == root && send.data == part_of(recv.data, parts, send) ? MPI_IN_PLACE : send.data;
-    if (parts.equal) {
-      check("MPI_Gather", PMPI_Gather(from, own, type, recv.data, own, type, root, comm_));
-      return;
-    }
-    const Places places(parts);
-    check("MPI_Gatherv",
-          PMPI_Gatherv(from, own, type, recv.data, places.counts.data(), places.first.data(), type, root, comm_));
+    check("MPI_Gather", PMPI_Gather(from, own, type, recv.data, own, type, root, comm_));
   }
 
   void allgather(ConstArray send, MutArray recv, const Parts& parts) override {
@@ -170,24 +164,94 @@ class PlainMpi final : public PlainCollectives {
       check("MPI_Allgather", PMPI_Allgather(from, own, type, recv.data, own, type, comm_));
       return;
     }
+    if (extent_of(parts) > INT_MAX) return allgather_far(send, recv, parts);
     const Places places(parts);
     check("MPI_Allgatherv",
           PMPI_Allgatherv(from, own, type, recv.data, places.counts.data(), places.first.data(), type, comm_));
   }
 
   void alltoall(ConstArray send, const Parts& out, MutArray recv, const Parts& in) override {
-    const MPI_Datatype type = bits_type(send.dtype);
     if (out.equal) {
+      const MPI_Datatype type = bits_type(send.dtype);
       const int block = static_cast<int>(send.count) / size_;
       check("MPI_Alltoall", PMPI_Alltoall(send.data, block, type, recv.data, block, type, comm_));
       return;
     }
-    const Places from(out), to(in);
-    check("MPI_Alltoallv", PMPI_Alltoallv(send.data, from.counts.data(), from.first.data(), type, recv.data,
-                                          to.counts.data(), to.first.data(), type, comm_));
+    exchange(pieces_of(send, out, 0, ranks()), pieces_of(recv, in, 0, ranks()));
   }
 
  private:
+  [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(size_); }
+
+  /// Of a rooted call: what one rank has for each, or each for one.
+  [[nodiscard]] std::vector<Piece> on(int root, ConstArray all, const Parts& parts) const {
+    return rank_ == root ? pieces_of(all, parts, 0, ranks()) : std::vector<Piece>(ranks());
+  }
+  [[nodiscard]] std::vector<Piece> only(int rank, ConstArray part) const {
+    std::vector<Piece> pieces(ranks());
+    pieces[static_cast<std::size_t>(rank)] = whole(part);
+    return pieces;
+  }
+
+  /// from[r] goes to rank r, from whom to[r] comes. The v-calls of Open MPI and MPICH do the same, a message for each
+  /// part, but their counts are ints: here nobody need know whether another rank's fit.
+  void exchange(const std::vector<Piece>& from, const std::vector<Piece>& to) {
+    const auto peer = [&](int distance) { return (rank_ + distance + size_) % size_; };
+    copy(from[static_cast<std::size_t>(rank_)].data, to[static_cast<std::size_t>(rank_)]);
+    std::vector<MPI_Request> requests;
+    for (int first = 1; first < size_; first += most_peers) {
+      const int last = std::min(first + most_peers, size_);
+      requests.clear();
+      for (int distance = first; distance < last; ++distance) take(to, peer(-distance), requests);
+      for (int distance = first; distance < last; ++distance) put(from, peer(distance), requests);
+      if (requests.empty()) continue;
+      check_own("MPI_Waitall", PMPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE));
+    }
+  }
+
+  void put(const std::vector<Piece>& from, int to, std::vector<MPI_Request>& requests) {
+    in_messages(from[static_cast<std::size_t>(to)], [&](const std::uint8_t* data, int bytes) {
+      check_own("MPI_Isend", PMPI_Isend(data, bytes, MPI_BYTE, to, tag_, own_, &requests.emplace_back()));
+    });
+  }
+  void take(const std::vector<Piece>& to, int from, std::vector<MPI_Request>& requests) {
+    in_messages(to[static_cast<std::size_t>(from)], [&](std::uint8_t* data, int bytes) {
+      check_own("MPI_Irecv", PMPI_Irecv(data, bytes, MPI_BYTE, from, tag_, own_, &requests.emplace_back()));
+    });
+  }
+  template <class F>
+  static void in_messages(Piece all, F&& f) {
+    for (std::size_t at = 0; at < all.bytes; at += longest_piece) {
+      f(all.data + at, static_cast<int>(std::min(longest_piece, all.bytes - at)));
+    }
+  }
+
+  /// Either may be in a device's memory, if MPI takes it there.
+  void copy(const std::uint8_t* from, Piece to) {
+    if (to.bytes == 0 || from == to.data) return;
+    if (!takes_device_arrays_) {
+      std::memcpy(to.data, from, to.bytes);
+      return;
+    }
+    in_messages(to, [&](std::uint8_t* data, int bytes) {
+      check_own("MPI_Sendrecv", PMPI_Sendrecv(from + (data - to.data), bytes, MPI_BYTE, rank_, tag_, data, bytes,
+                                              MPI_BYTE, rank_, tag_, own_, MPI_STATUS_IGNORE));
+    });
+  }
+
+  /// Where gaps between parts are more than an int can count, on this rank: they are received without.
+  void allgather_far(ConstArray send, MutArray recv, const Parts& parts) {
+    const Parts packed{.counts = parts.counts};
+    std::vector<std::uint8_t> room(extent_of(packed) * size_of(send.dtype));
+    allgather(send, {room.data(), extent_of(packed), recv.dtype}, packed);
+    const auto to = pieces_of(recv, parts, 0, ranks());
+    const std::uint8_t* from = room.data();
+    for (const Piece& part : to) {
+      copy(from, part);
+      from += part.bytes;
+    }
+  }
+
   /// f(from, to, n) for pieces that an int can count. Once for an empty array: it is still a collective.
   template <class F>
   static void in_pieces(ConstArray send, MutArray recv, F&& f) {
@@ -217,23 +281,29 @@ class PlainMpi final : public PlainCollectives {
 
   void check(const char* call, int status) const {
     if (status == MPI_SUCCESS) return;
-    if (is_meeting_) error_of_meeting() = status;
+    if (comm_ != own_) error_of_meeting() = status;
+    fail(call, status);
+  }
+  void check_own(const char* call, int status) const {
+    if (status != MPI_SUCCESS) fail(call, status);
+  }
+  [[noreturn]] void fail(const char* call, int status) const {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
     PMPI_Error_string(status, text, &length);
     throw Error(Code::transport, "rank " + std::to_string(rank_) + ": " + call + " failed: " + text);
   }
 
-  MPI_Comm comm_;
-  bool is_meeting_;
+  MPI_Comm comm_, own_;
+  int tag_;
   int rank_ = 0, size_ = 1;
   bool takes_device_arrays_ = MPIX_Query_cuda_support != nullptr && MPIX_Query_cuda_support() == 1;
 };
 
 }  // namespace
 
-std::unique_ptr<PlainCollectives> make_plain_mpi(MPI_Comm comm, bool is_meeting) {
-  return std::make_unique<PlainMpi>(comm, is_meeting);
+std::unique_ptr<PlainCollectives> make_plain_mpi(MPI_Comm comm, MPI_Comm own, int tag) {
+  return std::make_unique<PlainMpi>(comm, own, tag);
 }
 
 }  // namespace laconic

@@ -9,7 +9,8 @@
 
 namespace laconic {
 
-/// Over comm, which must outlive it and return errors. `is_meeting`: errors are noted, as error_of_meeting() says.
-std::unique_ptr<PlainCollectives> make_plain_mpi(MPI_Comm comm, bool is_meeting);
+/// Over comm, and messages over own, where nothing else has the tag. Both must outlive it, have the same ranks and
+/// return errors. Those over comm, if it is another one, are noted, as error_of_meeting() says.
+std::unique_ptr<PlainCollectives> make_plain_mpi(MPI_Comm comm, MPI_Comm own, int tag);
 
 }  // namespace laconic

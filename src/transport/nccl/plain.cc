@@ -8,34 +8,10 @@
 #include "core/beside_captures.h"
 #include "core/error.h"
 #include "transport/nccl/types.h"
+#include "transport/pieces.h"
 
 namespace laconic::nccl {
 namespace {
-
-/// Part of somebody's array.
-struct Piece {
-  std::uint8_t* data = nullptr;
-  std::size_t bytes = 0;
-};
-
-Piece whole(ConstArray x) {
-  return {static_cast<std::uint8_t*>(const_cast<void*>(x.data)), x.bytes()};  // operands are only read all the same
-}
-
-/// Each rank's part of an array of all parts.
-std::vector<Piece> pieces_of(ConstArray all, const Parts& parts, std::size_t own, std::size_t ranks) {
-  std::vector<Piece> pieces;
-  const Piece array = whole(all);
-  const std::size_t size = size_of(all.dtype);
-  std::size_t packed = 0;
-  for (std::size_t r = 0; r < ranks; ++r) {
-    const std::size_t count = parts.equal ? own : parts.counts[r];
-    const std::size_t first = parts.equal || parts.displs.empty() ? packed : parts.displs[r];
-    pieces.push_back({count == 0 ? nullptr : array.data + first * size, count * size});
-    packed += count;
-  }
-  return pieces;
-}
 
 /// Arrays of one call where NCCL can reach them.
 class Stage {
