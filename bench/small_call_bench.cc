@@ -19,6 +19,8 @@ struct Work {
   std::vector<float> send, recv;
   MPI_Comm mpi;
   laconic_comm* comm;
+  std::vector<int> counts, displs;  ///< of equal parts, which calls that end in v do not know
+  std::vector<std::size_t> our_counts;
 };
 
 void require(int code) {
@@ -35,6 +37,35 @@ void our_allreduce(Work& w, int n) {
 void plain_allgather(Work& w, int n) { MPI_Allgather(w.send.data(), n, MPI_FLOAT, w.recv.data(), n, MPI_FLOAT, w.mpi); }
 void our_allgather(Work& w, int n) {
   require(laconic_allgather(w.send.data(), static_cast<std::size_t>(n), w.recv.data(), LACONIC_F32, w.comm, nullptr));
+}
+
+void plain_gatherv(Work& w, int n) {
+  MPI_Gatherv(w.send.data(), n, MPI_FLOAT, w.recv.data(), w.counts.data(), w.displs.data(), MPI_FLOAT, 0, w.mpi);
+}
+void our_gatherv(Work& w, int n) {
+  require(laconic_gatherv(w.send.data(), static_cast<std::size_t>(n), w.recv.data(), w.our_counts.data(), nullptr,
+                          LACONIC_F32, 0, w.comm, nullptr));
+}
+void plain_scatterv(Work& w, int n) {
+  MPI_Scatterv(w.recv.data(), w.counts.data(), w.displs.data(), MPI_FLOAT, w.send.data(), n, MPI_FLOAT, 0, w.mpi);
+}
+void our_scatterv(Work& w, int n) {
+  require(laconic_scatterv(w.recv.data(), w.our_counts.data(), nullptr, w.send.data(), static_cast<std::size_t>(n),
+                           LACONIC_F32, 0, w.comm, nullptr));
+}
+void plain_allgatherv(Work& w, int n) {
+  MPI_Allgatherv(w.send.data(), n, MPI_FLOAT, w.recv.data(), w.counts.data(), w.displs.data(), MPI_FLOAT, w.mpi);
+}
+void our_allgatherv(Work& w, int) {
+  require(laconic_allgatherv(w.send.data(), w.recv.data(), w.our_counts.data(), nullptr, LACONIC_F32, w.comm, nullptr));
+}
+void plain_alltoallv(Work& w, int) {
+  MPI_Alltoallv(w.send.data(), w.counts.data(), w.displs.data(), MPI_FLOAT, w.recv.data(), w.counts.data(),
+                w.displs.data(), MPI_FLOAT, w.mpi);
+}
+void our_alltoallv(Work& w, int) {
+  require(laconic_alltoallv(w.send.data(), w.our_counts.data(), nullptr, w.recv.data(), w.our_counts.data(), nullptr,
+                            LACONIC_F32, w.comm, nullptr));
 }
 
 using Collective = void (*)(Work&, int);
@@ -58,6 +89,11 @@ double fast(std::vector<double> ns) {
 
 void compare(const char* name, Collective plain, Collective ours, Work& w, int bytes) {
   const int n = bytes / static_cast<int>(sizeof(float));
+  for (std::size_t r = 0; r < w.counts.size(); ++r) {
+    w.counts[r] = n;
+    w.displs[r] = static_cast<int>(r) * n;
+    w.our_counts[r] = static_cast<std::size_t>(n);
+  }
   for (int i = 0; i < warm_up; ++i) ours(w, n);
   std::vector<double> plain_ns, our_ns;
   for (int b = 0; b < batches; ++b) {
@@ -76,19 +112,27 @@ void compare(const char* name, Collective plain, Collective ours, Work& w, int b
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  Work w{.send = {}, .recv = {}, .mpi = MPI_COMM_WORLD, .comm = nullptr};
+  Work w{.send = {}, .recv = {}, .mpi = MPI_COMM_WORLD, .comm = nullptr, .counts = {}, .displs = {}, .our_counts = {}};
   MPI_Comm_dup(MPI_COMM_WORLD, &w.mpi);  // as the library has one of its own
   int ranks = 1;
   MPI_Comm_size(w.mpi, &ranks);
-  constexpr int most = 16384;
+  const auto n = static_cast<std::size_t>(ranks);
+  w.counts.resize(n);
+  w.displs.resize(n);
+  w.our_counts.resize(n);
+  const int most = 16384 * ranks;
   for (int i = 0; i < most; ++i) w.send.push_back(std::sin(static_cast<float>(i) * 0.01F));
-  w.recv.assign(static_cast<std::size_t>(most) * static_cast<std::size_t>(ranks), 0.0F);
+  w.recv = w.send;
   require(laconic_comm_from_mpi(w.mpi, &w.comm));
   laconic_options options = LACONIC_OPTIONS_INIT;
   options.bound = "1e-3rel";
   require(laconic_comm_set_options(w.comm, &options));
   for (const int bytes : {8, 1024, 4096, 16384}) compare("allreduce", plain_allreduce, our_allreduce, w, bytes);
   for (const int bytes : {8, 1024, 4096, 16384}) compare("allgather", plain_allgather, our_allgather, w, bytes);
+  for (const int bytes : {1024, 4096, 16384, 65536}) compare("gatherv", plain_gatherv, our_gatherv, w, bytes);
+  for (const int bytes : {1024, 4096, 16384, 65536}) compare("scatterv", plain_scatterv, our_scatterv, w, bytes);
+  for (const int bytes : {1024, 4096, 16384, 65536}) compare("allgatherv", plain_allgatherv, our_allgatherv, w, bytes);
+  for (const int bytes : {1024, 4096, 16384, 65536}) compare("alltoallv", plain_alltoallv, our_alltoallv, w, bytes);
   laconic_comm_free(w.comm);
   MPI_Comm_free(&w.mpi);
   MPI_Finalize();

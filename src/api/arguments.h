@@ -39,11 +39,6 @@ CallShape shape_of(const Arguments& call) {
   if constexpr (requires { call.op; }) shape.op = as_op(call.op);
   return shape;
 }
-/// Whether every rank knows how long such a call is: PlainCall::known.
-template <typename Arguments>
-inline constexpr bool all_know_sizes = !(
-    requires(Arguments call) { call.parts; } || requires(Arguments call) { call.shares; } ||
-    requires(Arguments call) { call.in; });
 
 /// The options of a call, understood when it is made. Where they cannot be, the call itself fails, so that the other
 /// ranks hear of it and fail too.
@@ -57,8 +52,8 @@ class Chosen {
     }
   }
   void refuse_with(const Error& why) { wrong_ = why; }
-  [[nodiscard]] const Options& of(const CallShape& shape, bool sizes_known, Communicator& comm) const {
-    if (wrong_) refuse(shape, sizes_known, comm, options_, *wrong_);
+  [[nodiscard]] const Options& of(const CallShape& shape, Communicator& comm) const {
+    if (wrong_) refuse(shape, comm, options_, *wrong_);
     return options_;
   }
 
@@ -92,7 +87,7 @@ const Report& make(const Arguments& call, Communicator& on, const Options& optio
     require_known(call);
     call.require_counts(on);
   } catch (const Error& e) {
-    refuse(shape_of(call), all_know_sizes<Arguments>, on, options, e);
+    refuse(shape_of(call), on, options, e);
   }
   return on.whole([&]() -> const Report& { return call.run(on, options); });
 }
@@ -106,7 +101,7 @@ int now(laconic_comm* comm, const laconic_options* options, const Arguments& cal
       make(call, c, c.defaults());
     } else {
       const Chosen chosen(options, c);
-      make(call, c, chosen.of(shape_of(call), all_know_sizes<Arguments>, c));
+      make(call, c, chosen.of(shape_of(call), c));
     }
   });
 }
@@ -116,9 +111,8 @@ template <typename Arguments>
 std::unique_ptr<laconic_request> submitted(laconic_comm* comm, Chosen chosen, const Arguments& call) {
   auto made = std::make_unique<laconic_request>();
   made->comm = comm->self;
-  made->result = comm->background->submit([call, chosen = std::move(chosen)](Communicator& on) {
-    return make(call, on, chosen.of(shape_of(call), all_know_sizes<Arguments>, on));
-  });
+  made->result = comm->background->submit(
+      [call, chosen = std::move(chosen)](Communicator& on) { return make(call, on, chosen.of(shape_of(call), on)); });
   return made;
 }
 

@@ -50,7 +50,7 @@ int call(gpu::NcclCall c, const Given& given, ncclComm_t nccl, laconic_stream st
     Communicator& comm = group->comm();
     const bool of_all = c.collective == Collective::reduce_scatter || c.collective == Collective::allgather;
     require_count("count", c.count, c.dtype, of_all ? comm.size() : 1);
-    run(c, comm, Chosen(options, comm).of({.collective = c.collective, .dtype = c.dtype, .op = c.op}, true, comm));
+    run(c, comm, Chosen(options, comm).of({.collective = c.collective, .dtype = c.dtype, .op = c.op}, comm));
   });
 }
 

@@ -33,9 +33,12 @@ const Report& allgather_parts(ConstArray send, const MutArray& recv, const Parts
   const auto plainly = [&](PlainCollectives& library) {
     library.allgather(send, recv, {parts.equal, counts, parts.displs});
   };
-  PlainWay plain(call, comm,
-                 {.bytes = recv.bytes(), .elements = recv.count, .known = parts.equal, .extent = recv.count}, plainly);
   const bool counts_are_known = parts.equal || !counts.empty();  // the library wants them
+  const std::size_t total = call.proposal().total;
+  PlainWay plain(
+      call, comm,
+      {.bytes = total * size_of(recv.dtype), .elements = total, .irregular = !parts.equal, .known = counts_are_known},
+      plainly);
   if (const Report* done = counts_are_known ? plain.at_once() : nullptr) return *done;
   call.scan_operand(send);
   plain.propose(send);
@@ -85,7 +88,13 @@ const Report& allgather(const ConstArray& send, const MutArray& recv, Communicat
 
 const Report& allgather(const ConstArray& send, const MutArray& recv, const Parts& parts, Communicator& comm,
                         const Options& options) {
-  return allgather_parts(send, recv, {.counts = parts.counts, .displs = parts.displs}, comm, options);
+  const Parts uneven{.counts = parts.counts, .displs = parts.displs};
+  const auto plainly = [&](PlainCollectives& library) { library.allgather(send, recv, uneven); };
+  const auto elements = elements_in_order(parts, recv, send.count, comm);
+  const CallShape shape{Collective::allgather, send.dtype, Op::none, elements.value_or(0) * size_of(recv.dtype), true};
+  const bool sound = elements && is_sound_whole(recv, parts, send, comm);
+  if (by_shortcut(sound, shape, comm, options, plainly)) return comm.last();
+  return allgather_parts(send, recv, uneven, comm, options);
 }
 
 const Report& allgather_equal(const ConstArray& send, const MutArray& recv, Communicator& comm,

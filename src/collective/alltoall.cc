@@ -101,10 +101,18 @@ const Report& alltoall(const ConstArray& send, const MutArray& recv, Communicato
 
 const Report& alltoallv(const ConstArray& send, const Parts& out, const MutArray& recv, const Parts& in,
                         Communicator& comm, const Options& options) {
-  Call call(Collective::alltoall, comm, options);
   const auto me = static_cast<std::size_t>(comm.rank());
   const auto send_counts = out.counts;
   const auto recv_counts = in.counts;
+  const std::size_t own = me < send_counts.size() ? send_counts[me] : 0;
+  const auto by_library = [&](PlainCollectives& library) {
+    library.alltoall(send, {false, send_counts, out.displs}, recv, {false, recv_counts, in.displs});
+  };
+  const bool sound = are_sound(send, recv, nullptr) && elements_in_order(out, send, own, comm) &&
+                     elements_in_order(in, recv, own, comm);
+  const CallShape shape{Collective::alltoall, send.dtype, Op::none, send.bytes(), true, false};
+  if (by_shortcut(sound, shape, comm, options, by_library)) return comm.last();
+  Call call(Collective::alltoall, comm, options);
   call.check_arrays(send, recv, send.data);
   call.check_bound(send.dtype);
   call.check([&] {
@@ -112,7 +120,6 @@ const Report& alltoallv(const ConstArray& send, const Parts& out, const MutArray
     if (send.data != recv.data || send.count == 0 || alike) return;
     throw Error(Code::invalid_argument, "in place, counts and displs of send and recv must be the same");
   });
-  const std::size_t own = me < send_counts.size() ? send_counts[me] : 0;
   call.check_parts(out, send.count, own);
   call.check_parts(in, recv.count, own);
   std::vector<ConstArray> parts;
@@ -128,8 +135,7 @@ const Report& alltoallv(const ConstArray& send, const Parts& out, const MutArray
     const auto displs = sent.is_copy() ? std::span<const std::size_t>{} : out.displs;
     library.alltoall(sent.get(), {false, send_counts, displs}, recv, {false, recv_counts, in.displs});
   };
-  PlainWay plain(call, comm, {.bytes = send.bytes(), .known = false, .extent = std::max(send.count, recv.count)},
-                 plainly);
+  PlainWay plain(call, comm, {.bytes = send.bytes(), .irregular = true, .known = false}, plainly);
   if (const Report* done = plain.at_once()) return *done;
   call.scan_operand(parts);
   plain.propose(out.displs.empty() ? send : longest_of(parts, {nullptr, 0, send.dtype}));

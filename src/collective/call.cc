@@ -332,8 +332,8 @@ Schedule Call::faster_schedule(ConstArray operand, const Budget& budget, const A
   return choose(direct);
 }
 
-void refuse(const CallShape& shape, bool sizes_known, Communicator& comm, const Options& options, const Error& why) {
-  if (sizes_known && goes_plainly_unasked(shape, comm, options)) {
+void refuse(const CallShape& shape, Communicator& comm, const Options& options, const Error& why) {
+  if (goes_plainly_unasked(shape, comm, options)) {
     throw refusal(shape.collective, comm.rank(), why);
   }
   Call call(shape.collective, comm, {});
@@ -352,12 +352,16 @@ const Report& Call::finish(const std::optional<Failure>& failure) {
   return finish();
 }
 
+double Call::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
 const Report& Call::finish() {
   report_.scratch_bytes = comm_.pool().take_peak();
   Stats& s = report_.stats;
-  const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - start_;
-  s.other_seconds = std::max(0.0, whole.count() - s.codec_seconds - s.wire_seconds - s.compute_seconds);
-  if (history_ != nullptr) history_->note_compressed(whole.count(), by_schedule_);
+  const double whole = seconds();
+  s.other_seconds = std::max(0.0, whole - s.codec_seconds - s.wire_seconds - s.compute_seconds);
+  if (history_ != nullptr) history_->note_compressed(whole, by_schedule_);
   if (verification_) verification_->run(name_of(proposal_.collective), comm_, report_);
   comm_.record(report_);
   return comm_.last();

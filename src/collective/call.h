@@ -82,6 +82,9 @@ class Call {
   /// The exchange after the data; throws what any rank has to say. Then closes the books, and verifies.
   const Report& finish(const std::optional<Failure>& failure);
 
+  /// Since it began.
+  [[nodiscard]] double seconds() const;
+
   /// For a call that moved no data.
   const Report& finish();
 
@@ -130,10 +133,9 @@ class Call {
   std::chrono::steady_clock::time_point start_;
 };
 
-/// For a rank that cannot even begin such a call (its bytes do not matter; `sizes_known`: PlainCall::known) by these
+/// For a rank that cannot even begin such a call (its bytes do not matter) by these
 /// options: takes part in the exchange, so that the others fail too, and throws. Where they ask nobody, it throws at
 /// once in mode plain; in the automatic one it cannot know, waits for as long as the communicator does, and says both.
-[[noreturn]] void refuse(const CallShape& shape, bool sizes_known, Communicator& comm, const Options& options,
-                         const Error& why);
+[[noreturn]] void refuse(const CallShape& shape, Communicator& comm, const Options& options, const Error& why);
 
 }  // namespace laconic

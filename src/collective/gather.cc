@@ -33,10 +33,13 @@ const Report& gather_parts(const ConstArray& send, const MutArray& recv, const P
   }
   call.check_bound(send.dtype);
   call.check_root(root);
-  const std::uint64_t total = send.count * static_cast<std::uint64_t>(comm.size());  // of equal parts
+  const std::uint64_t elements = parts.equal ? send.count * static_cast<std::uint64_t>(comm.size()) : 0;
   const auto plainly = [&](PlainCollectives& library) { library.gather(send, recv, parts, root); };
   PlainWay plain(call, comm,
-                 {.bytes = total * size_of(send.dtype), .elements = total, .known = parts.equal, .extent = recv.count},
+                 {.bytes = parts.equal ? elements * size_of(send.dtype) : send.bytes(),
+                  .elements = elements,
+                  .irregular = !parts.equal,
+                  .known = parts.equal},
                  plainly);
   if (const Report* done = plain.at_once()) return *done;
   call.scan_operand(send);
@@ -67,7 +70,13 @@ const Report& gather_parts(const ConstArray& send, const MutArray& recv, const P
 
 const Report& gather(const ConstArray& send, const MutArray& recv, const Parts& parts, int root, Communicator& comm,
                      const Options& options) {
-  return gather_parts(send, recv, {.counts = parts.counts, .displs = parts.displs}, root, comm, options);
+  const Parts uneven{.counts = parts.counts, .displs = parts.displs};
+  const auto plainly = [&](PlainCollectives& library) { library.gather(send, recv, uneven, root); };
+  const bool sound = comm.rank() == root ? is_sound_whole(recv, parts, send, comm)
+                                         : is_rank(root, comm) && are_sound(send, {nullptr, 0, send.dtype}, nullptr);
+  const CallShape shape{Collective::gather, send.dtype, Op::none, send.bytes(), true, false};
+  if (by_shortcut(sound, shape, comm, options, plainly)) return comm.last();
+  return gather_parts(send, recv, uneven, root, comm, options);
 }
 
 const Report& gather_equal(const ConstArray& send, const MutArray& recv, int root, Communicator& comm,

@@ -12,13 +12,13 @@
 namespace laconic {
 namespace {
 
-constexpr std::uint32_t record_version = 0x3943414cU;  // "LAC9": both ends speak the same record
+constexpr std::uint32_t record_version = 0x4143414cU;  // "LACA": both ends speak the same record
 constexpr std::size_t text_room = 136;
 using Text = std::array<char, text_room>;
 constexpr std::uint8_t flag_confirm = 1;
 constexpr std::uint8_t flag_in_place = 2;
 constexpr std::uint8_t flag_verify = 4;
-constexpr std::uint8_t flag_far = 8;
+constexpr std::uint8_t flag_news = 8;
 
 /// A Proposal on the wire. Fixed size, no padding, little endian.
 struct Record {
@@ -35,10 +35,10 @@ struct Record {
   std::uint64_t count = 0, total = 0, layout = 0, segment_values = 0;
   double range_min = 0, range_max = 0;
   std::uint64_t range_count = 0, range_non_finite = 0;
-  double fraction = 0, sampled_within = 0, plain_seconds = 0, compressed_cost = 0;
+  double fraction = 0, sampled_within = 0, plain_seconds = 0, asking_seconds = 0, compressed_cost = 0;
   double ring_seconds = 0, direct_seconds = 0;
 };
-static_assert(sizeof(Record) == 152);
+static_assert(sizeof(Record) == 160);
 
 struct Verdict {
   std::int32_t code = 0;
@@ -61,7 +61,7 @@ Record pack(const Proposal& p, std::uint8_t turn) {
   r.bound_value = p.bound.value;
   r.bound_sigmas = p.bound.sigmas;
   r.flags = static_cast<std::uint8_t>((p.confirm ? flag_confirm : 0U) | (p.in_place ? flag_in_place : 0U) |
-                                      (p.verify ? flag_verify : 0U) | (p.far ? flag_far : 0U));
+                                      (p.verify ? flag_verify : 0U) | (p.news ? flag_news : 0U));
   r.schedule = static_cast<std::uint8_t>(p.schedule);
   r.codec = static_cast<std::uint8_t>(p.codec);
   r.framework = static_cast<std::uint8_t>(p.framework);
@@ -69,6 +69,7 @@ Record pack(const Proposal& p, std::uint8_t turn) {
   r.fraction = p.fraction;
   r.sampled_within = p.sampled_within;
   r.plain_seconds = p.plain_seconds;
+  r.asking_seconds = p.asking_seconds;
   r.compressed_cost = p.compressed_cost;
   r.ring_seconds = p.schedule_seconds.ring;
   r.direct_seconds = p.schedule_seconds.direct;
@@ -282,6 +283,7 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
   if (rule == CountRule::gather) require_totals(all);
   agreed.threads = all.front().threads;
   agreed.plain_seconds = extreme_of(all, &Record::plain_seconds, keeps_ranks_together(mine.collective));
+  agreed.asking_seconds = extreme_of(all, &Record::asking_seconds, true);
   agreed.compressed_cost = extreme_of(all, &Record::compressed_cost, true);
   agreed.schedule_seconds = {extreme_of(all, &Record::ring_seconds, true),
                              extreme_of(all, &Record::direct_seconds, true)};
@@ -290,7 +292,7 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
     agreed.confirm = agreed.confirm || (r.flags & flag_confirm) != 0;
     agreed.in_place = agreed.in_place || (r.flags & flag_in_place) != 0;
     agreed.verify = agreed.verify || (r.flags & flag_verify) != 0;
-    agreed.far = agreed.far || (r.flags & flag_far) != 0;
+    agreed.news = agreed.news || (r.flags & flag_news) != 0;
     auto& [least, most] = agreed.segment_bytes;
     least = std::max(least, std::size_t{1} << (r.least_segment_bits & 63U));
     most = std::max(most, std::size_t{1} << (r.most_segment_bits & 63U));

@@ -40,6 +40,7 @@ struct Proposal {
   double fraction = 0;                   ///< of the bytes that a sample of the operand leaves; 0: no sample
   double sampled_within = 0;             ///< the absolute bound of that sample; 0: lossless
   double plain_seconds = 0;              ///< measured by this rank before, see routing.h; 0: not
+  double asking_seconds = 0;             ///< the same
   double compressed_cost = 0;            ///< the same, as a multiple of the model's seconds
   ScheduleSeconds schedule_seconds{};    ///< measured, of compressed calls by schedule
   int threads = 1;                       ///< of the codec on this rank
@@ -48,7 +49,7 @@ struct Proposal {
   bool confirm = true;                   ///< wish
   bool verify = false;                   ///< wish
   bool in_place = false;                 ///< where that must have consequences on the other ranks too
-  bool far = false;                      ///< parts lie further apart than the plain library can say
+  bool news = false;                     ///< Asking::take_news()
   Range range{};
   std::optional<Error> refused;  ///< this rank cannot take part in the data exchange, and why
 };
@@ -61,6 +62,7 @@ struct Agreement {
   bool sampled = false;               ///< within about the bound that the range of all operands gives
   double plain_seconds = 0;           ///< of the rank that came last, so that nobody's waiting counts; where ranks may
                                       ///< leave before others have come (rooted calls, scans): the slowest rank's
+  double asking_seconds = 0;          ///< of the rank that came last
   double compressed_cost = 0;         ///< of the rank that came last, as a multiple of the model's seconds
   ScheduleSeconds schedule_seconds{};    ///< by schedule, of the rank that came last
   int threads = 1;                       ///< the fewest of any rank's codec
@@ -69,7 +71,7 @@ struct Agreement {
   bool confirm = false;                  ///< somebody wishes it
   bool verify = false;                   ///< somebody wishes it
   bool in_place = false;                 ///< somebody is
-  bool far = false;                      ///< somebody's are
+  bool news = false;                     ///< somebody has some
 };
 
 /// How counts must fit together.

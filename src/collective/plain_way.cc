@@ -20,9 +20,9 @@ namespace laconic {
 namespace {
 
 CallKind kind_of(const Proposal& p, const PlainCall& plain) {
-  return {p.collective,  p.dtype,       p.op,           p.bound.kind,
-          p.bound.scope, p.bound.value, p.bound.sigmas, static_cast<int>(std::bit_width(plain.bytes)),
-          !plain.known};
+  return {p.collective,   p.dtype,       p.op,           p.bound.kind,
+          p.bound.scope,  p.bound.value, p.bound.sigmas, static_cast<int>(std::bit_width(plain.bytes)),
+          plain.irregular};
 }
 
 /// Of a call that may go plainly: its sums of floats are on a grid.
@@ -87,17 +87,20 @@ Shortcuts::Entry* open_shortcut(const CallShape& shape, Communicator& comm, cons
   Shortcuts::Entry* const known = comm.routing().shortcuts().find(shape, options);
   if (known == nullptr) return nullptr;
   comm.require_usable();
-  // Where it says no, PlainWay asks again and gets the same answer.
+  // Where either says no, PlainWay asks again and gets the same answer.
+  if (known->unknown != nullptr) return known->unknown->asking.is_due(shape.bytes) ? nullptr : known;
   return known->history == nullptr || known->history->at_once() ? known : nullptr;
 }
 
 void close_shortcut(Shortcuts::Entry& known, const CallShape& shape, const double* seconds, Communicator& comm) {
   if (seconds != nullptr) {
     known.seconds = *seconds;
-    if (known.history != nullptr) known.history->plain.note(*seconds);
+    History* const history = known.unknown != nullptr ? known.unknown->history_of(shape.bytes) : known.history;
+    if (history != nullptr) history->plain.note(*seconds);
   }
   ++known.calls;
-  comm.record_plain(shape.bytes, known.seconds, promised_unasked(shape));
+  const std::uint64_t bytes = known.unknown != nullptr ? known.unknown->last_bytes : shape.bytes;
+  comm.record_plain(bytes, known.seconds, promised_unasked(shape));
 }
 
 bool is_sound_whole(const ConstArray& whole, const ConstArray& own, const Communicator& comm) {
@@ -108,9 +111,43 @@ bool is_sound_whole(const ConstArray& whole, const ConstArray& own, const Commun
   return own.data == place.data || !overlap(whole, own);
 }
 
+std::optional<std::uint64_t> elements_in_order(const Parts& parts, const ConstArray& array, std::size_t own,
+                                               const Communicator& comm) {
+  const auto n = static_cast<std::size_t>(comm.size());
+  if (parts.counts.size() != n || (!parts.displs.empty() && parts.displs.size() != n)) return std::nullopt;
+  if (parts.counts[static_cast<std::size_t>(comm.rank())] != own) return std::nullopt;
+  std::size_t end = 0, elements = 0;
+  for (std::size_t r = 0; r < n; ++r) {
+    const std::size_t count = parts.counts[r];
+    if (count == 0) continue;
+    const std::size_t first = parts.displs.empty() ? end : parts.displs[r];
+    if (first < end || first > array.count || count > array.count - first) return std::nullopt;
+    end = first + count;
+    elements += count;
+  }
+  if ((parts.displs.empty() && end != array.count) || (array.data == nullptr && array.count != 0)) return std::nullopt;
+  return elements;
+}
+
+bool is_sound_whole(const ConstArray& whole, const Parts& parts, const ConstArray& own, const Communicator& comm) {
+  if (whole.dtype != own.dtype || (own.data == nullptr && own.count != 0)) return false;
+  if (!elements_in_order(parts, whole, own.count, comm)) return false;
+  if (own.count == 0) return true;
+  const auto before = parts.counts.first(static_cast<std::size_t>(comm.rank()));
+  const std::size_t first = parts.displs.empty() ? std::accumulate(before.begin(), before.end(), std::size_t{0})
+                                                 : parts.displs[before.size()];
+  return own.data == slice_of(whole, first, own.count).data || !overlap(whole, own);
+}
+
 void PlainWay::prepare() {
   const Options& o = call_.options();
   if (!o.leave_way_open() || comm_.size() == 1) return;
+  if (plain_.irregular && comm_.in_advance()) {
+    advance_ = &*comm_.in_advance();
+    plain_.known = true;
+    plain_.bytes = advance_->bytes;
+  }
+  part_ = plain_.bytes;
   if (o.mode == Mode::automatic && plain_.known) {
     history_ = &comm_.routing().of(kind_of(call_.proposal(), plain_));
     call_.watch(history_);
@@ -118,78 +155,92 @@ void PlainWay::prepare() {
   if (!offered()) return;
   mode_ = call_.options().mode;
   const Proposal& p = call_.proposal();
-  if (!plain_.known) foresee();
+  if (mode_ == Mode::automatic && !plain_.known) foresee();
+  if (advance_ != nullptr && history_ != nullptr) history_->skip(advance_->left_alone);
   workload_ = {.collective = p.collective,
                .bytes = plain_.bytes,
                .ranks = comm_.size(),
                .threads = call_.options().threads,
                .element_bytes = size_of(p.dtype),
                .combining = combining_of(p)};
-  call_.proposal().far = plain_.extent > comm_.plain()->most_elements();
 }
 
 void PlainWay::foresee() {
   const Proposal& p = call_.proposal();
-  if (comm_.in_advance()) advance_ = &*comm_.in_advance();
-  if (mode_ != Mode::automatic) return;
-  const std::uint64_t bytes = advance_ != nullptr ? advance_->bytes : comm_.routing().last_agreed_size(p.collective);
-  history_ = &comm_.routing().of(kind_of(p, {.bytes = bytes, .known = false}));
-  if (advance_ != nullptr) history_->skip(advance_->left_alone);
+  unknown_ = &comm_.routing().of_unknown_size(kind_of(p, {.irregular = true}));
+  plain_.bytes = unknown_->last_bytes;
+  history_ = &comm_.routing().of(kind_of(p, plain_));
 }
 
 void PlainWay::tell() {
-  if (advance_ == nullptr) return;
-  advance_->pays = history_ != nullptr && !history_->prefers_plain();
-  advance_->may_be_left_alone = history_ != nullptr ? history_->interval() : std::numeric_limits<std::uint64_t>::max();
+  const bool pays = history_ != nullptr && !history_->prefers_plain();
+  const std::uint64_t may_be_left_alone =
+      history_ != nullptr ? history_->interval() : std::numeric_limits<std::uint64_t>::max();
+  if (advance_ != nullptr) {
+    advance_->pays = pays;
+    advance_->may_be_left_alone = may_be_left_alone;
+  }
+  if (unknown_ == nullptr) return;
+  if (pays) {
+    unknown_->asking.came_to_something(part_);
+  } else if (may_be_left_alone != 0) {
+    constexpr std::uint64_t most = std::numeric_limits<unsigned>::max();
+    unknown_->asking.came_to_nothing(part_, static_cast<unsigned>(std::min(may_be_left_alone, most)));
+  }
 }
 
 CallShape PlainWay::shape() const {
   const Proposal& p = call_.proposal();
-  return {p.collective, p.dtype, p.op, plain_.bytes};
+  return {p.collective, p.dtype, p.op, plain_.known ? plain_.bytes : part_, plain_.irregular, plain_.known};
 }
 
 bool PlainWay::offered() const {
   const Options& o = call_.options();
   const Proposal& p = call_.proposal();
   if (o.mode == Mode::compressed || !is_there(shape(), comm_.plain())) return false;
-  if (plain_.known && plain_.elements > comm_.plain()->most_elements()) return false;
+  if (plain_.elements > comm_.plain()->most_elements()) return false;
   if (o.mode == Mode::plain) return true;
   if (p.op == Op::none || !is_float(p.dtype)) return true;
   return (p.op == Op::sum || p.op == Op::average) && p.bound.kind != BoundKind::lossless;
 }
 
 const Report* PlainWay::at_once() {
-  if (mode_ == Mode::compressed || (!plain_.known && !may_be_unasked())) return nullptr;
-  const bool unasked =
-      mode_ == Mode::automatic ? history_->at_once() : goes_plainly_unasked(shape(), comm_, call_.options());
-  if (!unasked) return nullptr;
+  if (!goes_unasked()) return nullptr;
   if (const auto& refused = call_.proposal().refused) {
     throw refusal(call_.proposal().collective, comm_.rank(), *refused);
   }
   call_.report().result_bound = promised_unasked(shape());
-  if (plain_.known && comm_.plain()->most_elements() >= Shortcuts::most_bytes) {
-    const Options* const defaults = call_.options() == comm_.defaults() ? &comm_.defaults() : nullptr;
-    const bool leaves = comm_.plain()->can_leave_on_stream();
-    comm_.routing().shortcuts().learn(shape(), call_.options(), defaults, history_, leaves);
+  if (advance_ == nullptr && comm_.plain()->most_elements() >= Shortcuts::most_bytes) {
+    comm_.routing().shortcuts().learn({.shape = shape(),
+                                       .options = call_.options(),
+                                       .defaults = call_.options() == comm_.defaults() ? &comm_.defaults() : nullptr,
+                                       .history = unknown_ == nullptr ? history_ : nullptr,
+                                       .unknown = unknown_,
+                                       .leaves_on_stream = comm_.plain()->can_leave_on_stream()});
   }
+  if (unknown_ != nullptr) history_ = unknown_->history_of(part_);
+  unknown_ = nullptr;
   const Report& report = run();
   comm_.count_unasked();
   return &report;
 }
 
-bool PlainWay::may_be_unasked() const {
-  if (advance_ == nullptr) return false;
-  const std::uint64_t most = advance_->bytes / size_of(call_.proposal().dtype);
-  return most <= comm_.plain()->most_elements() / static_cast<std::uint64_t>(comm_.size());
+bool PlainWay::goes_unasked() {
+  if (mode_ == Mode::compressed) return false;
+  if (mode_ == Mode::plain) return goes_plainly_unasked(shape(), comm_, call_.options());
+  if (unknown_ == nullptr) return history_->at_once();
+  return !unknown_->asking.is_due(part_);
 }
 
 void PlainWay::propose(ConstArray operand) {
   Proposal& p = call_.proposal();
   if (mode_ == Mode::plain) p.verify = false;  // the library's own result, as that of calls that ask nobody
+  p.news = unknown_ != nullptr && unknown_->asking.take_news();
   repeats_ = mode_ == Mode::automatic && plain_.known && history_->repeats();
   if (repeats_) return;
   if (history_ != nullptr) {
     p.plain_seconds = history_->plain.cost();
+    p.asking_seconds = history_->asking.cost();
     p.compressed_cost = history_->compressed.cost();
     p.schedule_seconds = {history_->ring.cost(), history_->direct.cost()};
   }
@@ -263,26 +314,25 @@ bool PlainWay::keeps_promise(const Agreement& agreed) {
   return true;
 }
 
-bool PlainWay::learn_size(const Agreement& agreed) {
+void PlainWay::learn_size(const Agreement& agreed) {
   const auto& counts = agreed.counts;
-  const bool blocks = workload_.collective == Collective::alltoall;
-  plain_.elements = blocks ? *std::max_element(counts.begin(), counts.end())
-                           : std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
-  plain_.bytes = workload_.bytes = plain_.elements * size_of(call_.proposal().dtype);
-  if (plain_.elements > comm_.plain()->most_elements()) return false;
-  if (mode_ != Mode::automatic) return true;
-  if (advance_ == nullptr) {
-    const std::uint64_t last = std::exchange(comm_.routing().last_agreed_size(workload_.collective), plain_.bytes);
-    is_as_expected_ = std::bit_width(last) == std::bit_width(plain_.bytes);
-    history_ = &comm_.routing().of(kind_of(call_.proposal(), plain_));
-  }
+  const std::uint64_t elements = workload_.collective == Collective::alltoall
+                                     ? *std::max_element(counts.begin(), counts.end())
+                                     : std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  plain_.bytes = workload_.bytes = elements * size_of(call_.proposal().dtype);
+  if (unknown_ == nullptr) return;
+  const std::uint64_t last = std::exchange(unknown_->last_bytes, plain_.bytes);
+  is_as_expected_ = std::bit_width(last) == std::bit_width(plain_.bytes);
+  unknown_->last_part = part_;
+  history_ = unknown_->last = &comm_.routing().of(kind_of(call_.proposal(), plain_));
+  history_->skip(unknown_->asking.take_left_alone());
+  if (agreed.news) unknown_->asking.heard_news();
   call_.watch(history_);
-  return true;
 }
 
 const Report* PlainWay::if_cheaper(const Agreement& agreed) {
   if (mode_ == Mode::compressed) return nullptr;
-  if (agreed.far || (!plain_.known && !learn_size(agreed))) return nullptr;
+  if (!plain_.known) learn_size(agreed);
   if (mode_ == Mode::plain) {
     comm_.routing().plain_wanted_by_all(call_.proposal().collective) = true;
     call_.report().result_bound = promised_unasked(shape());
@@ -304,6 +354,7 @@ const Report* PlainWay::if_cheaper(const Agreement& agreed) {
   if (!agreed.sampled && wants_sample) e = estimates(costs, sample_together(agreed));
   if (is_as_expected_) {
     e.plain_measured = agreed.plain_seconds;
+    if (agreed.asking_seconds > 0) e.agreement = agreed.asking_seconds;
     e.compressed_measured = agreed.compressed_cost * e.compressed_model;
   }
   if (history_ != nullptr) {
@@ -314,7 +365,10 @@ const Report* PlainWay::if_cheaper(const Agreement& agreed) {
   const bool plainly = history_ != nullptr ? history_->decide(e) : e.plain_model <= e.compressed_model;
   log_choice(workload_, e, plainly);
   if (history_ != nullptr && agreed.verify) history_->forbid_plain();  // the next call must be heard too
-  if (plainly) return &run();
+  if (plainly) {
+    if (history_ != nullptr) history_->asking.note(call_.seconds());
+    return &run();
+  }
   tell();
   return nullptr;
 }

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "collective/call.h"
 #include "collective/layout.h"
@@ -13,10 +14,10 @@ namespace laconic {
 
 /// The call as the plain library would make it.
 struct PlainCall {
-  std::uint64_t bytes = 0;     ///< as Workload has it
-  std::uint64_t elements = 0;  ///< held against PlainCollectives::most_elements(); 0: may go in pieces
-  bool known = true;           ///< all ranks know both before they have agreed
-  std::uint64_t extent = 0;    ///< where they do not: elements of the arrays of this rank, gaps between parts included
+  std::uint64_t bytes = 0;     ///< as CallShape has it
+  std::uint64_t elements = 0;  ///< held against PlainCollectives::most_elements(); 0: may be any number
+  bool irregular = false;      ///< parts may differ
+  bool known = true;           ///< all ranks know its size before they have agreed
 };
 
 /// Whether such a call, of a size that all know, needs no exchange since its mode is plain: all ranks have once agreed
@@ -60,6 +61,13 @@ inline bool are_sound(const ConstArray& send, const MutArray& recv, const void* 
 }
 /// The same of an array of equal parts of all ranks and this rank's own, which may be in its place.
 bool is_sound_whole(const ConstArray& whole, const ConstArray& own, const Communicator& comm);
+/// Of an array of parts that may differ: the elements in them, where they lie one behind the other, within the array; a
+/// rank's own, of which there are so many, too. Nothing where they do not: it takes more to see what is wrong, if it
+/// is.
+std::optional<std::uint64_t> elements_in_order(const Parts& parts, const ConstArray& array, std::size_t own,
+                                               const Communicator& comm);
+/// As is_sound_whole(), where parts may differ.
+bool is_sound_whole(const ConstArray& whole, const Parts& parts, const ConstArray& own, const Communicator& comm);
 inline bool is_rank(int root, const Communicator& comm) { return root >= 0 && root < comm.size(); }
 
 /// Made when arguments have been checked, before the operand is looked through. Does nothing where the caller chose
@@ -90,18 +98,17 @@ class PlainWay {
 
  private:
   void prepare();
-  /// What is expected of a call whose arguments do not tell its size.
+  /// What is expected of a call whose size ranks do not know.
   void foresee();
-  /// Whoever knew its size in advance what has become of it.
+  /// Whoever decides about asking what has become of it.
   void tell();
   [[nodiscard]] CallShape shape() const;
   [[nodiscard]] bool offered() const;
-  /// Of a call whose arguments do not tell its size.
-  [[nodiscard]] bool may_be_unasked() const;
+  /// Whether nobody need be asked. Counts.
+  [[nodiscard]] bool goes_unasked();
   [[nodiscard]] bool keeps_promise(const Agreement& agreed);
-  /// From the counts of all ranks, and what is known of calls of that size; false where the library cannot take so
-  /// many.
-  [[nodiscard]] bool learn_size(const Agreement& agreed);
+  /// From the counts of all ranks, and what is known of calls of that size.
+  void learn_size(const Agreement& agreed);
   /// What the range of all operands may be: this rank's own, widened as the last agreement widened it.
   [[nodiscard]] Range expected_range() const;
   /// Whether compression could pay for such operands if they were as smooth as can be.
@@ -123,9 +130,11 @@ class PlainWay {
   void (*make_)(const void* run, PlainCollectives& library);
   Mode mode_ = Mode::compressed;  ///< for this call
   History* history_ = nullptr;
-  bool is_as_expected_ = true;    ///< the size: what ranks have told each other is of calls like this one
-  InAdvance* advance_ = nullptr;  ///< of a call whose arguments do not tell its size, if that is known nevertheless
-  bool repeats_ = false;          ///< the last call of its kind, if this one is agreed on: see History
+  bool is_as_expected_ = true;      ///< the size: what ranks have told each other is of calls like this one
+  InAdvance* advance_ = nullptr;    ///< of a call whose arguments do not tell its size, if that is known nevertheless
+  UnknownSize* unknown_ = nullptr;  ///< of one of which it is not, if others are asked about it
+  std::uint64_t part_ = 0;          ///< bytes of this rank's own of it
+  bool repeats_ = false;            ///< the last call of its kind, if this one is agreed on: see History
   Workload workload_;
   ConstArray operand_{};
 };

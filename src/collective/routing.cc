@@ -26,7 +26,7 @@ constexpr double short_try = 1e-3;
 constexpr double schedule_worth_a_try = 1.5;
 // Later it is tried again so often that trying costs this share of all calls: what was measured may have been bad luck.
 constexpr double share_of_trying = 0.01;
-constexpr double calls_between_tries[] = {8, 1000};
+constexpr double calls_between_tries[] = {8, 8192};
 // Of data whose sample shrinks this much better or worse, what schedules took says nothing.
 constexpr double other_data = 1.3;
 // Of calls of fewer seconds, of data that shrink alike, one in so many is looked at: a sample takes some hundredths of
@@ -179,10 +179,19 @@ History& Routing::of(const CallKind& kind) {
   if (last_ != nullptr && last_->first == kind) return last_->second;
   if (histories_.size() >= most_kinds) {
     shortcuts_.forget();
+    for (auto& [k, unknown] : of_unknown_size_) unknown.last = nullptr;
     histories_.clear();
   }
   last_ = &*histories_.try_emplace(kind).first;
   return last_->second;
+}
+
+UnknownSize& Routing::of_unknown_size(const CallKind& kind) {
+  if (of_unknown_size_.size() >= most_kinds) {
+    shortcuts_.forget();
+    of_unknown_size_.clear();
+  }
+  return of_unknown_size_[kind];
 }
 
 double plain_estimate(Collective collective, std::uint64_t bytes, const Report& made, Communicator& comm) {

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "collective/asking.h"
 #include "collective/cost.h"
 #include "collective/memory.h"
 #include "collective/shortcuts.h"
@@ -32,7 +34,7 @@ struct CallKind {
   double bound_value = 0;
   double bound_sigmas = 0;
   int size_class = 0;                                 ///< bits of the number of bytes
-  bool is_agreed_size = false;                        ///< which ranks know only when they have agreed
+  bool irregular = false;                             ///< parts of ranks may differ
   auto operator<=>(const CallKind&) const = default;  // NOLINT(modernize-use-nullptr): a bug of clang-tidy 14
 };
 
@@ -59,7 +61,7 @@ struct Estimates {
   double compressed_at_best = 0;  ///< the model, for data of which next to nothing would travel
   double plain_measured = 0;      ///< see Agreement
   double compressed_measured = 0;
-  double agreement = 0;  ///< what asking costs
+  double agreement = 0;  ///< what asking costs, measured or by the model
 };
 
 /// Of two ways to make the same call, when the one that is not taken is tried, so that both are measured.
@@ -80,6 +82,7 @@ class Trials {
 class History {
  public:
   Measured plain;         ///< this rank's own; seconds
+  Measured asking;        ///< what came before the plain call in those that were agreed on, in seconds
   Measured compressed;    ///< the same as a multiple of what the model had for that data: other data may be next
   Measured ring, direct;  ///< seconds of those by one of these schedules, of data like the last
   double widening = 1;    ///< all operands' range, as a multiple of this rank's, in the last agreement
@@ -124,6 +127,20 @@ class History {
   double model_ = 0;  ///< seconds that the model gave the call agreed on, if that is compressed and was asked about
 };
 
+/// What is known of calls whose size ranks know only when they have agreed; but for last_part the same on all ranks.
+struct UnknownSize {
+  Asking asking;                 ///< calls that are not asked about go plainly
+  std::uint64_t last_bytes = 0;  ///< of the last that was: what the next one's are expected to be; 0: there was none
+  std::uint64_t last_part = 0;   ///< what of them was this rank's
+  History* last = nullptr;       ///< of calls of that size
+
+  /// Where what a call takes may be noted that was not asked about: it is like the last that was, as far as a rank can
+  /// tell. Null: it is not.
+  [[nodiscard]] History* history_of(std::uint64_t part) const {
+    return std::bit_width(part) == std::bit_width(last_part) ? last : nullptr;
+  }
+};
+
 /// What a communicator knows about costs.
 class Routing {
  public:
@@ -137,9 +154,12 @@ class Routing {
   [[nodiscard]] std::optional<Costs> costs(CodecKind kind) const;
   /// The history of this kind. Kinds beyond a few thousand make all be forgotten.
   History& of(const CallKind& kind);
-  /// Bytes of the last call of a collective whose size was not known before ranks agreed: what the next one's is
-  /// expected to be. The same on all ranks. 0: there was none.
-  [[nodiscard]] std::uint64_t& last_agreed_size(Collective c) { return last_agreed_size_[c]; }
+  /// Of the last of(). Nothing: there was none.
+  [[nodiscard]] std::optional<CallKind> last_kind() const {
+    return last_ != nullptr ? std::optional(last_->first) : std::nullopt;
+  }
+  /// Of calls of this kind, its size class left open. Forgotten as histories are.
+  UnknownSize& of_unknown_size(const CallKind& kind);
   [[nodiscard]] Shortcuts& shortcuts() { return shortcuts_; }
   /// Whether all ranks have once agreed to make this collective plainly whatever it costs (Mode::plain): the next need
   /// no exchange. Before, one that wants otherwise would wait for the others for ever.
@@ -152,7 +172,7 @@ class Routing {
   std::pair<const CallKind, History>* last_ = nullptr;  ///< most calls are like the one before
   Shortcuts shortcuts_;                                 ///< into histories_
   std::map<Collective, bool> plain_wanted_by_all_;
-  std::map<Collective, std::uint64_t> last_agreed_size_;
+  std::map<CallKind, UnknownSize> of_unknown_size_;
 };
 
 /// Seconds that the plain library's own call would have taken by the model, for a call that was made: it would have

@@ -36,10 +36,13 @@ const Report& scatter_parts(const ConstArray& send, const Parts& parts, const Mu
   call.check_bound(recv.dtype);
   call.check_root(root);
   call.proposal().count = recv.count;
-  const std::uint64_t total = recv.count * static_cast<std::uint64_t>(comm.size());  // of equal shares
+  const std::uint64_t elements = parts.equal ? recv.count * static_cast<std::uint64_t>(comm.size()) : 0;
   const auto plainly = [&](PlainCollectives& library) { library.scatter(send, parts, recv, root); };
   PlainWay plain(call, comm,
-                 {.bytes = total * size_of(recv.dtype), .elements = total, .known = parts.equal, .extent = send.count},
+                 {.bytes = parts.equal ? elements * size_of(recv.dtype) : recv.bytes(),
+                  .elements = elements,
+                  .irregular = !parts.equal,
+                  .known = parts.equal},
                  plainly);
   if (const Report* done = plain.at_once()) return *done;
   call.scan_operand(sent);
@@ -72,7 +75,13 @@ const Report& scatter_parts(const ConstArray& send, const Parts& parts, const Mu
 
 const Report& scatter(const ConstArray& send, const Parts& parts, const MutArray& recv, int root, Communicator& comm,
                       const Options& options) {
-  return scatter_parts(send, {.counts = parts.counts, .displs = parts.displs}, recv, root, comm, options);
+  const Parts uneven{.counts = parts.counts, .displs = parts.displs};
+  const auto plainly = [&](PlainCollectives& library) { library.scatter(send, uneven, recv, root); };
+  const bool sound = comm.rank() == root ? is_sound_whole(send, parts, recv, comm)
+                                         : is_rank(root, comm) && are_sound(recv, recv, recv.data);
+  const CallShape shape{Collective::scatter, recv.dtype, Op::none, recv.bytes(), true, false};
+  if (by_shortcut(sound, shape, comm, options, plainly)) return comm.last();
+  return scatter_parts(send, uneven, recv, root, comm, options);
 }
 
 const Report& scatter_equal(const ConstArray& send, const MutArray& recv, int root, Communicator& comm,

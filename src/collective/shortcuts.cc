@@ -3,21 +3,21 @@
 #include <bit>
 
 namespace laconic {
+namespace {
+
+int size_class(const CallShape& s) { return s.known ? static_cast<int>(std::bit_width(s.bytes)) : 0; }
+
+}  // namespace
 
 Shortcuts::Place& Shortcuts::place_of(const CallShape& s) {
-  const auto mixed = static_cast<std::size_t>(std::bit_width(s.bytes)) + 7 * static_cast<std::size_t>(s.collective) +
-                     13 * static_cast<std::size_t>(s.op) + 29 * static_cast<std::size_t>(s.dtype);
+  const auto mixed = static_cast<std::size_t>(size_class(s)) + (s.irregular ? 31 : 0) +
+                     7 * static_cast<std::size_t>(s.collective) + 13 * static_cast<std::size_t>(s.op) +
+                     29 * static_cast<std::size_t>(s.dtype);
   return entries_[mixed % entries_.size()];
 }
 
-void Shortcuts::learn(const CallShape& shape, const Options& options, const Options* defaults, History* history,
-                      bool leaves_on_stream) {
-  if (shape.bytes > most_bytes) return;
-  place_of(shape) = Entry{.shape = shape,
-                          .options = options,
-                          .defaults = defaults,
-                          .history = history,
-                          .leaves_on_stream = leaves_on_stream};
+void Shortcuts::learn(const Entry& entry) {
+  if (entry.shape.bytes <= most_bytes) place_of(entry.shape) = entry;
 }
 
 Shortcuts::Entry* Shortcuts::find(const CallShape& s, const Options& options) {
@@ -25,7 +25,7 @@ Shortcuts::Entry* Shortcuts::find(const CallShape& s, const Options& options) {
   if (!place) return nullptr;
   const CallShape& known = place->shape;
   const bool alike = known.collective == s.collective && known.dtype == s.dtype && known.op == s.op &&
-                     std::bit_width(known.bytes) == std::bit_width(s.bytes) &&
+                     known.irregular == s.irregular && known.known == s.known && size_class(known) == size_class(s) &&
                      (place->defaults == &options || place->options == options);
   return alike ? &*place : nullptr;
 }

@@ -15,6 +15,7 @@
 namespace laconic {
 
 class History;
+struct UnknownSize;
 
 /// What decides where a call goes, as far as its rank can tell, beside its options.
 struct CallShape {
@@ -22,6 +23,8 @@ struct CallShape {
   DType dtype = DType::f32;
   Op op = Op::none;
   std::uint64_t bytes = 0;  ///< as Workload has it
+  bool irregular = false;   ///< parts may differ
+  bool known = true;        ///< all ranks know its size; else bytes are those of this rank's own part
 };
 
 /// Of one communicator. One thread at a time.
@@ -35,7 +38,8 @@ class Shortcuts {
     CallShape shape;  ///< of one of them; the others have about as many bytes
     Options options;
     const Options* defaults = nullptr;  ///< the communicator's own, where these are a copy of those; see forget()
-    History* history = nullptr;         ///< null: the caller has chosen the plain library
+    History* history = nullptr;         ///< null: the caller has chosen the plain library,
+    UnknownSize* unknown = nullptr;     ///< unless the ranks do not know its size, and this says when to ask
     bool leaves_on_stream = false;      ///< a call that is not timed need not be waited for
     std::uint64_t calls = 0;
     double seconds = 0;  ///< of the last call that was timed
@@ -45,8 +49,7 @@ class Shortcuts {
   };
 
   /// Such a call has passed every check that does not look at its buffers and counts.
-  void learn(const CallShape& shape, const Options& options, const Options* defaults, History* history,
-             bool leaves_on_stream);
+  void learn(const Entry& entry);
   /// Null: not known.
   [[nodiscard]] Entry* find(const CallShape& shape, const Options& options);
   /// When defaults or histories change.

@@ -26,7 +26,7 @@ namespace {
 void bring_root(ConstArray send, MutArray recv, Communicator& comm, const Options& options) {
   const Memory& memory = comm.memory();
   if (send.count != 0 && (!memory.holds(send.data) || !memory.holds(recv.data))) {
-    refuse({.collective = Collective::bcast, .dtype = send.dtype}, true, comm, options,
+    refuse({.collective = Collective::bcast, .dtype = send.dtype}, comm, options,
            Error(Code::invalid_argument, "sendbuff or recvbuff of the root is not in the memory of a GPU"));
   }
   if (overlap(send, recv)) return comm.memory().copy(recv.data, send.data, send.bytes());

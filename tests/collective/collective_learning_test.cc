@@ -151,7 +151,7 @@ TEST(Learning, HopelessAndShortCallsExchangeNothingMore) {
   on_ranks(2, body, slow);
 }
 
-/// The routes of some calls whose arguments do not tell their size, and the messages that each took.
+/// The routes of some calls with parts that differ, and the messages that each took.
 std::vector<std::pair<Route, std::uint64_t>> routes_of_parts(int rank, Communicator& comm, int calls) {
   const std::vector<std::size_t> counts{8000, 7000};
   const auto mine = testing_fields::make<double>("smooth", counts[static_cast<std::size_t>(rank)], rank);
@@ -165,7 +165,7 @@ std::vector<std::pair<Route, std::uint64_t>> routes_of_parts(int rank, Communica
   return routes;
 }
 
-TEST(Learning, CallsWhoseSizeIsAgreedOnAreMeasuredToo) {
+TEST(Learning, CallsWithPartsAreMeasuredToo) {
   on_ranks(2, [](int rank, Communicator& comm) {
     comm.routing().set_costs(CodecKind::grid64, {{1e-6, 2e8}, {quick, quick}});  // by which compressing pays
     const auto routes = routes_of_parts(rank, comm, 20);
@@ -175,22 +175,19 @@ TEST(Learning, CallsWhoseSizeIsAgreedOnAreMeasuredToo) {
   });
 }
 
-TEST(Learning, CallsWhoseSizeIsKnownInAdvanceNeedNotBeAskedAbout) {
-  const auto body = [](int rank, Communicator& comm) {
-    comm.routing().set_costs(CodecKind::grid64, {link, {slow, slow}});
-    for (const auto& [route, messages] : routes_of_parts(rank, comm, 3)) {
-      EXPECT_EQ(route, Route::plain);
-      EXPECT_NE(messages, 0U);
-    }
-    comm.in_advance() = InAdvance{.bytes = 64000};
-    const auto routes = routes_of_parts(rank, comm, 4);
-    EXPECT_NE(routes[0].second, 0U);
-    for (std::size_t i = 1; i < routes.size(); ++i) {
-      EXPECT_EQ(routes[i].first, Route::plain);
-      EXPECT_EQ(routes[i].second, 0U) << "call " << i;
-    }
-  };
-  on_ranks(2, body);
+TEST(Learning, CallsWithPartsThatAllRanksKnowNeedNotBeAskedAbout) {
+  for (const bool in_advance : {false, true}) {
+    on_ranks(2, [&](int rank, Communicator& comm) {
+      comm.routing().set_costs(CodecKind::grid64, {link, {slow, slow}});
+      if (in_advance) comm.in_advance() = InAdvance{.bytes = 64000};
+      const auto routes = routes_of_parts(rank, comm, 4);
+      EXPECT_NE(routes[0].second, 0U);
+      for (std::size_t i = 1; i < routes.size(); ++i) {
+        EXPECT_EQ(routes[i].first, Route::plain);
+        EXPECT_EQ(routes[i].second, 0U) << "call " << i;
+      }
+    });
+  }
 }
 
 TEST(Learning, WhoKnowsTheSizeHearsHowManyCallsNeedNotBeAskedAbout) {

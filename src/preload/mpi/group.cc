@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -18,10 +19,6 @@
 
 namespace laconic::preload {
 namespace {
-
-/// Calls between two that are asked about, where a rule asks for them: beside what takes as long as they do asking
-/// costs little enough then.
-constexpr std::uint64_t most_left_alone = 128;
 
 /// Some MPIs have 2048 communicators, and the program may want many.
 constexpr int most_companies = 256;
@@ -172,13 +169,17 @@ InAdvance Line::in_advance(const Call& call, const Shape& shape) {
 void Line::learned(const Call& call, const InAdvance& outcome) {
   Irregular& calls = like(call);
   calls.plain_bytes = outcome.pays ? 0 : outcome.bytes;
+  calls.part = part_of(call);
+  calls.kind = comm_.routing().last_kind();
   if (outcome.pays) {
     calls.asking.came_to_something(part_of(call));
   } else if (outcome.may_be_left_alone != 0) {
-    const std::uint64_t most = std::min(outcome.may_be_left_alone, most_left_alone);
-    calls.asking.came_to_nothing(part_of(call), static_cast<unsigned>(most));
+    constexpr std::uint64_t most = std::numeric_limits<unsigned>::max();
+    calls.asking.came_to_nothing(part_of(call), static_cast<unsigned>(std::min(outcome.may_be_left_alone, most)));
   }
 }
+
+void Line::note_plain(const Call& call, double seconds) { comm_.routing().of(*like(call).kind).plain.note(seconds); }
 
 BackgroundLine::BackgroundLine(MPI_Comm program, std::shared_ptr<OwnComm> own)
     : program_(program), own_(std::move(own)), errors_(errors_of(program)) {

@@ -5,6 +5,8 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,9 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "collective/asking.h"
 #include "collective/communicator.h"
+#include "collective/routing.h"
 #include "core/worker.h"
-#include "preload/asking.h"
 #include "preload/mpi/call.h"
 #include "transport/mpi/mpi.h"
 
@@ -46,6 +49,15 @@ class Line {
   /// Whether an irregular call is not asked about, but left to MPI, and if so, counted; also in the report, where a
   /// rule asked for the last one that was asked about. The same on all ranks. Throws if the communicator is unusable.
   bool passes_over(const Call& call);
+  /// make() has MPI make such a call. What one in a few of them takes is noted.
+  template <typename MakeCall>
+  int timed(const Call& call, MakeCall&& make) {
+    if (!is_like_the_last(call) || like(call).passed++ % 8 != 0) return make();
+    const auto start = std::chrono::steady_clock::now();
+    const int code = make();
+    note_plain(call, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    return code;
+  }
   /// Every rank's value. After an error the communicator is unusable. Collective.
   template <typename T>
   std::vector<T> exchange(const T& mine) {
@@ -72,7 +84,17 @@ class Line {
   struct Irregular {
     Asking asking;
     std::uint64_t plain_bytes = 0;  ///< of the last that was asked about, where a rule asked for it but MPI is faster
+    std::uint64_t part = 0;         ///< what of that was this rank's
+    std::optional<CallKind> kind;   ///< and its kind
+    unsigned passed = 0;            ///< calls like it that were not asked about
   };
+  /// Whether what the call takes tells what the last one would have taken that was asked about, as far as a rank can
+  /// see.
+  [[nodiscard]] bool is_like_the_last(const Call& call) {
+    const Irregular& calls = like(call);
+    return calls.plain_bytes != 0 && calls.kind && std::bit_width(part_of(call)) == std::bit_width(calls.part);
+  }
+  void note_plain(const Call& call, double seconds);
   Irregular& like(const Call& call) { return irregular_[static_cast<std::size_t>(call.collective)]; }
   [[nodiscard]] std::uint64_t part_of(const Call& call) const {
     return bytes_of_part(call, comm_.rank(), comm_.size());

@@ -168,7 +168,9 @@ int perform(Runtime& runtime, Line& line, const Call& call, const std::string& l
   bool served = false;
   const std::string failure = failure_of([&] { with_room([&] { served = serve(runtime, line, call, label); }); });
   if (!failure.empty()) return runtime.raise(call.comm, failure);
-  return served ? MPI_SUCCESS : plain(line.mpi());
+  if (served) return MPI_SUCCESS;
+  const auto by_mpi = [&] { return plain(line.mpi()); };
+  return call.irregular ? line.timed(call, by_mpi) : by_mpi();
 }
 
 int perform(Runtime& runtime, Group& group, const Call& call, const PlainCall& plain) {

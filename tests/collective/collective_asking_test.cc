@@ -1,15 +1,13 @@
 // When ranks ask each other about irregular calls.
-#include "preload/asking.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "collective/asking.h"
+
 namespace laconic::asking_test {
 namespace {
-
-using preload::Asking;
 
 constexpr std::uint64_t small = 40, large = 100000;
 

@@ -1,10 +1,10 @@
-#include "preload/asking.h"
+#include "collective/asking.h"
 
 #include <algorithm>
 #include <bit>
 #include <utility>
 
-namespace laconic::preload {
+namespace laconic {
 namespace {
 
 constexpr unsigned most_patience = 64;   // what comes once in so many calls is met each time, having been met once
@@ -51,4 +51,4 @@ void Asking::came_to_nothing(std::uint64_t bytes, unsigned most) {
   left_ = longest - (times_ * 2654435761U >> 16) % ((longest + 1) / 2);  // Knuth's multiplicative hash
 }
 
-}  // namespace laconic::preload
+}  // namespace laconic

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace laconic::preload {
+namespace laconic {
 
 /// Of calls of one kind over one communicator: where nothing has come of asking some times in a row, rarer and rarer,
 /// at uneven distances, so that of calls that take turns (a small gatherv, then a large one) each is met. What is left
@@ -37,4 +37,4 @@ class Asking {
   std::uint64_t known_ = 0;   ///< and of those that are no news
 };
 
-}  // namespace laconic::preload
+}  // namespace laconic
