@@ -100,10 +100,15 @@ int agree(int mine, MPI_Comm comm) {
 /// Null, on all ranks: one of them has too many, or MPI makes none, or it makes something else on one of them.
 /// Collective.
 Company make_company(MPI_Comm comm) {
-  if (agree(companies.load() < most_companies ? 0 : 1, comm) != 0) return {};
-  // Now all ranks are there, and make one without waiting for anything else.
+  enum { has_room, gives_up, has_no_room };
+  const int room = companies.load() >= most_companies ? has_no_room : patience() > 0 ? gives_up : has_room;
+  const int worst = agree(room, comm);
+  if (worst == has_no_room) return {};
+  // Now all ranks are there, and make one without waiting for anything else. But one that comes late finds what those
+  // have said who have given up since: they do not say anything more.
   const OwnCreation creation;
-  if (makes_one_at_a_time && agree(creation.is_granted() ? 0 : 1, comm) != 0) return {nullptr, beside_others};
+  const bool asks_again = makes_one_at_a_time || worst == gives_up;
+  if (asks_again && agree(creation.is_granted() ? 0 : 1, comm) != 0) return {nullptr, beside_others};
   try {
     std::shared_ptr<OwnComm> made(new OwnComm(comm), [](OwnComm* own) {
       delete own;
@@ -238,9 +243,16 @@ void BackgroundLine::outlive_program() {
 Line* BackgroundLine::if_idle() { return is_idle() && line_ ? &*line_ : nullptr; }
 
 void Group::accompany() {
+  if (!failure_.empty()) throw Error(Code::transport, failure_);
   if (tried_ || duplicated_later_ || !trying_.is_due()) return;
   tried_ = true;
-  Company company = make_company(comm_);
+  Company company;
+  try {
+    company = make_company(comm_);
+  } catch (const std::exception& e) {
+    failure_ = std::string("nothing can be said over this communicator since a call in which ") + e.what();
+    throw;
+  }
   tried_ = company.why_none != beside_others;
   if (!tried_) trying_.came_to_nothing();
   own_ = std::move(company.own);

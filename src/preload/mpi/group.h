@@ -166,7 +166,8 @@ class Group {
   void count_call() { ++calls_; }
   [[nodiscard]] std::uint8_t calls() const { return calls_; }
   /// Makes what messages need, where that has not been tried, or was not possible then. Collective, where the program
-  /// may wait for other ranks. Throws Error(transport) where it waited in vain (LACONIC_TIMEOUT).
+  /// may wait for other ranks. Throws Error(transport) where it waited in vain (LACONIC_TIMEOUT), and from then on at
+  /// once.
   void accompany();
   /// Whether that is there: if not, what does not wait for other ranks is MPI's own. The same on all ranks.
   [[nodiscard]] bool is_accompanied() const { return own_ != nullptr; }
@@ -203,6 +204,7 @@ class Group {
   Asking trying_{1};  ///< again
   std::shared_ptr<OwnComm> own_;
   const char* why_none_ = too_many_communicators;
+  std::string failure_;  ///< why there will be none
   std::optional<Line> foreground_;
   std::optional<BackgroundLine> background_;
 };
