@@ -1,11 +1,17 @@
 #include "preload/mpi/caller.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <mpi.h>
 #include <unwind.h>
 
 #include <cstdio>
+#include <functional>
+#include <map>
+#include <mutex>
 #include <string_view>
+
+#include "preload/mpi/symbol_table.h"
 
 namespace laconic::preload {
 namespace {
@@ -31,8 +37,20 @@ bool is_of_mpi(std::string_view file) {
   return false;
 }
 
-std::string name_of(const Dl_info& place, const char* at) {
+/// What the file has for itself only.
+std::string own_name_of(const Dl_info& place, const link_map& file, const char* at) {
+  static std::mutex mutex;
+  static std::map<std::string, SymbolTable, std::less<>> tables;
+  const bool is_program = file.l_name == nullptr || *file.l_name == '\0';
+  const char* const path = is_program ? "/proc/self/exe" : place.dli_fname;
+  const std::lock_guard lock(mutex);
+  const SymbolTable& table = tables.try_emplace(path, path).first->second;
+  return std::string(table.function_at(reinterpret_cast<SymbolTable::Address>(at) - file.l_addr));
+}
+
+std::string name_of(const Dl_info& place, const link_map& loaded, const char* at) {
   if (place.dli_sname != nullptr) return place.dli_sname;
+  if (const std::string name = own_name_of(place, loaded, at - 1); !name.empty()) return name;
   const std::string_view file = place.dli_fname;
   char offset[32];
   std::snprintf(offset, sizeof offset, "+0x%tx", at - static_cast<const char*>(place.dli_fbase));
@@ -46,11 +64,13 @@ _Unwind_Reason_Code look(_Unwind_Context* context, void* given) {
   const auto* const at = reinterpret_cast<const char*>(_Unwind_GetIP(context));
   Dl_info place{};
   // Where it returns to may be the next function, if it ends with the call.
-  if (::dladdr(at - 1, &place) == 0 || place.dli_fname == nullptr) return _URC_END_OF_STACK;
+  link_map* loaded = nullptr;
+  const int known = ::dladdr1(at - 1, &place, reinterpret_cast<void**>(&loaded), RTLD_DL_LINKMAP);
+  if (known == 0 || place.dli_fname == nullptr || loaded == nullptr) return _URC_END_OF_STACK;
   const std::string_view file = place.dli_fname;
   if (place.dli_fbase == search.own || place.dli_fbase == search.mpi || is_of_mpi(file.substr(file.rfind('/') + 1)))
     return _URC_NO_REASON;
-  search.found = name_of(place, at);
+  search.found = name_of(place, *loaded, at);
   return _URC_END_OF_STACK;
 }
 
