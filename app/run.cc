@@ -121,6 +121,7 @@ void export_to_ranks(std::vector<std::string>& words, bool preload_is_given) {
 int run(const RunOptions& o, const Session& session) {
   if (o.command.empty()) throw Failure(Exit::usage, "no program: laconic run --bound 1e-3rel -- mpirun -n 4 ./app");
   MpiOfProgram mpi{o.mpi, "--mpi says so"};
+  require_name_service(o.command);
   if (mpi.flavour.empty()) mpi = mpi_of(o.command);
   if (mpi.flavour.empty() && !can_be_run(o.command[0]))
     throw Failure(Exit::no_input, fmt::format("'{}' is not found, or no file that can be run", o.command[0]));

@@ -117,6 +117,17 @@ class Run(CommandTest):
             _, said = self.run_laconic("run", "--bound", "1e-3", "--mpi", "openmpi", "--dry-run", "--", "./mpiexec", "-n", "2", "./app")
             self.assertIn("'./mpiexec' is MPICH's launcher", said)
 
+    def test_a_launcher_without_names_is_refused(self):
+        for name in ("mpiexec.gforker", "mpiexec"):
+            if name == "mpiexec":
+                os.symlink("mpiexec.gforker", self.path(name))
+            else:
+                os.chmod(self.write(name, b"#!/bin/sh\ntouch ran\n"), 0o755)
+            for options in ((), ("--mpi", "mpich")):
+                said = self.run_laconic("run", "--bound", "1e-3", *options, "--", "./" + name, "-n", "2", "./app", code=2)[1]
+                self.assertIn("hydra", said)
+        self.assertNotIn("ran", self.files())
+
     def printed(self, name, *options, environment=None):
         """What the program finds in its environment under this name."""
         if not served():
