@@ -6,6 +6,10 @@
 //   comm.allreduce<float>(image, laconic::Op::sum);
 #pragma once
 
+#if __cplusplus < 202002L
+#error "laconic.hpp wants C++20 (-std=c++20; CMake: set(CMAKE_CXX_STANDARD 20)); laconic.h is for C and any C++"
+#endif
+
 #include <laconic/laconic.h>
 
 #include <cstddef>

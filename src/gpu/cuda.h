@@ -12,7 +12,8 @@ namespace laconic::gpu {
 inline void check_cuda(cudaError_t e, const char* what) {
   if (e == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());  // one that does not stay must not reach the caller's next call
-  throw Error(Code::internal, std::string(what) + ": " + cudaGetErrorString(e));
+  const bool is_absent = e == cudaErrorNoDevice || e == cudaErrorInsufficientDriver;
+  throw Error(is_absent ? Code::unsupported : Code::internal, std::string(what) + ": " + cudaGetErrorString(e));
 }
 
 }  // namespace laconic::gpu

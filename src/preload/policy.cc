@@ -143,14 +143,15 @@ Policy load_policy(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::is_fifo(path, ignored) && !path.starts_with("/dev/"))
     throw Error(Code::io, "the policy '" + path + "' is a pipe, which may be waited for in vain; name a file");
-  constexpr std::size_t longest = std::size_t{1} << 20;  // what goes on for ever is no policy
+  constexpr std::size_t longest = std::size_t{1}
+                                  << 20;  // what goes on for ever is no policy; parse_policy() takes less
   std::ifstream in(path, std::ios::binary);
   std::string text(longest + 1, '\0');
   if (in) in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!in.eof()) {
     const std::string why = std::generic_category().message(std::exchange(errno, 0));
     throw Error(Code::io, "the policy '" + path + "' " +
-                              (in.is_open() && in.good() ? "is longer than 1 MiB" : "cannot be read: " + why));
+                              (in.is_open() && in.good() ? "is longer than 64 KiB" : "cannot be read: " + why));
   }
   text.resize(static_cast<std::size_t>(in.gcount()));
   return parse_policy(text, path);

@@ -252,7 +252,7 @@ TEST(Policy, TheEnvironmentStandsBehindTheRules) {
   config.policy = "/nowhere/policy.toml";
   EXPECT_THROW(policy_of(config), Error);
   const std::pair<const char*, const char*> nothings[] = {
-      {"/dev/zero", "longer than 1 MiB"}, {"/", "Is a directory"}, {"/nowhere/p.toml", "No such file"}};
+      {"/dev/zero", "longer than 64 KiB"}, {"/", "Is a directory"}, {"/nowhere/p.toml", "No such file"}};
   for (const auto& [nothing, why] : nothings) {
     try {
       load_policy(nothing);
