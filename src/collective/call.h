@@ -133,9 +133,9 @@ class Call {
   std::chrono::steady_clock::time_point start_;
 };
 
-/// For a rank that cannot even begin such a call (its bytes do not matter) by these
-/// options: takes part in the exchange, so that the others fail too, and throws. Where they ask nobody, it throws at
-/// once in mode plain; in the automatic one it cannot know, waits for as long as the communicator does, and says both.
+/// For a rank that cannot even begin such a call (its bytes do not matter) by these options: takes part in the
+/// exchange, so that the others fail too, and throws. Where they ask nobody, it throws at once in mode plain; in the
+/// automatic one it cannot know, waits for as long as the communicator does, and says both.
 [[noreturn]] void refuse(const CallShape& shape, Communicator& comm, const Options& options, const Error& why);
 
 }  // namespace laconic
