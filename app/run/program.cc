@@ -150,15 +150,14 @@ std::string flavour_of_version(const std::string& text) {
 }
 
 void require_name_service(const std::vector<std::string>& command) {
-  for (const std::string& word : command) {
-    if (!is_launcher(word)) continue;
-    std::error_code ignored;
-    const fs::path file = fs::canonical(executable_of(word), ignored);
-    if (fs::path(word).extension() != ".gforker" && file.extension() != ".gforker") continue;
-    throw Failure(Exit::usage, fmt::format("under '{}' programs cannot publish names, by which the ranks of one find "
-                                           "out who has Laconic, and would wait for ever; use mpiexec.hydra",
-                                           word));
-  }
+  const auto word = std::ranges::find_if(command, is_launcher);
+  if (word == command.end()) return;
+  std::error_code ignored;
+  const fs::path file = fs::canonical(executable_of(*word), ignored);
+  if (fs::path(*word).extension() != ".gforker" && file.extension() != ".gforker") return;
+  throw Failure(Exit::usage, fmt::format("under '{}' programs cannot publish names, by which the ranks of one find out "
+                                         "who has Laconic, and would wait for ever; use mpiexec.hydra",
+                                         *word));
 }
 
 std::string flavour_of_launcher(const std::string& word) {

@@ -33,7 +33,7 @@ bool can_be_run(const std::string& word);
 /// with an MPI's name behind a dot. Anything else must not be run to find out what it is.
 bool is_launcher(const std::string& word);
 
-/// Throws Failure(usage) if the command is begun by a launcher under which ranks cannot find each other before MPI has
+/// Throws Failure(usage) if the command's launcher is one under which ranks cannot find each other before MPI has
 /// begun (MPI_Publish_name): they would wait for ever.
 void require_name_service(const std::vector<std::string>& command);
 
