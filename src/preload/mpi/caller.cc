@@ -5,11 +5,15 @@
 #include <mpi.h>
 #include <unwind.h>
 
+#include <cinttypes>
+#include <cstdint>
 #include <cstdio>
-#include <functional>
+#include <fstream>
 #include <map>
 #include <mutex>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "preload/mpi/symbol_table.h"
 
@@ -37,15 +41,29 @@ bool is_of_mpi(std::string_view file) {
   return false;
 }
 
+/// The file that is mapped there; empty: none. (Of the program the loader knows no path, and /proc/self/exe is the
+/// loader where that was called with the program as an argument.)
+std::string path_at(const char* at) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t first = 0, end = 0;
+    int path = 0;
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %n", &first, &end, &path) < 2) continue;
+    const auto address = reinterpret_cast<std::uintptr_t>(at);
+    if (address >= first && address < end) return line.substr(static_cast<std::size_t>(path));
+  }
+  return {};
+}
+
 /// What the file has for itself only.
 std::string own_name_of(const Dl_info& place, const link_map& file, const char* at) {
   static std::mutex mutex;
-  static std::map<std::string, SymbolTable, std::less<>> tables;
-  const bool is_program = file.l_name == nullptr || *file.l_name == '\0';
-  const char* const path = is_program ? "/proc/self/exe" : place.dli_fname;
+  static std::map<std::pair<std::string, SymbolTable::Address>, SymbolTable> tables;
   const std::lock_guard lock(mutex);
-  const SymbolTable& table = tables.try_emplace(path, path).first->second;
-  return std::string(table.function_at(reinterpret_cast<SymbolTable::Address>(at) - file.l_addr));
+  const auto key = std::pair(std::string(place.dli_fname), file.l_addr);
+  auto known = tables.find(key);
+  if (known == tables.end()) known = tables.try_emplace(key, path_at(at).c_str()).first;
+  return std::string(known->second.function_at(reinterpret_cast<SymbolTable::Address>(at) - file.l_addr));
 }
 
 std::string name_of(const Dl_info& place, const link_map& loaded, const char* at) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 namespace laconic::preload {
 namespace {
@@ -64,12 +63,13 @@ SymbolTable::SymbolTable(const char* path) {
   const auto table = std::ranges::find(sections, ElfW(Word){SHT_SYMTAB}, &ElfW(Shdr)::sh_type);
   if (table == sections.end() || table->sh_link >= sections.size()) return;
   const ElfW(Shdr)& names = sections[table->sh_link];
-  const auto text = file.table<char>(names.sh_offset, names.sh_size);
-  names_.assign(text.begin(), text.end());
+  auto text = file.table<char>(names.sh_offset, names.sh_size);
+  text.push_back('\0');
   for (const auto& symbol : file.table<ElfW(Sym)>(table->sh_offset, table->sh_size / sizeof(ElfW(Sym)))) {
-    const bool is_here = symbol.st_shndx != SHN_UNDEF && symbol.st_size != 0 && symbol.st_name < names_.size();
-    if (is_here && (symbol.st_info & 0xf) == STT_FUNC)
-      functions_.push_back({symbol.st_value, symbol.st_size, symbol.st_name});
+    const bool is_here = symbol.st_shndx != SHN_UNDEF && symbol.st_size != 0 && symbol.st_name < text.size();
+    if (!is_here || (symbol.st_info & 0xf) != STT_FUNC) continue;
+    functions_.push_back({symbol.st_value, symbol.st_size, names_.size()});
+    names_.append(&text[symbol.st_name]).push_back('\0');
   }
   std::ranges::sort(functions_, {}, &Function::first);
 }
