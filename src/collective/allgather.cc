@@ -15,6 +15,30 @@ namespace laconic {
 
 namespace {
 
+/// Where this rank's own part belongs, whose length is that of `own`.
+const void* own_place(const MutArray& recv, const ConstArray& own, const Parts& parts, const Communicator& comm) {
+  const auto me = static_cast<std::size_t>(comm.rank());
+  if (parts.equal) return slice_of(recv, me * own.count, own.count).data;
+  return split(recv, parts.counts, parts.displs)[me].data;
+}
+
+/// `send`, or a copy where it overlaps the result and is not in its place there: another rank's part could come before
+/// it has gone.
+class Apart {
+ public:
+  Apart(ConstArray send, const MutArray& recv, const void* place, Memory& memory) : send_(send) {
+    if (send.data == place || !overlap(send, recv)) return;
+    copy_ = memory.array_room(send.bytes());
+    memory.copy(copy_.get(), send.data, send.bytes());
+    send_.data = copy_.get();
+  }
+  [[nodiscard]] ConstArray get() const { return send_; }
+
+ private:
+  ConstArray send_;
+  Room copy_;
+};
+
 /// Counts may be left out; they are found out then, and parts lie one after the other.
 const Report& allgather_parts(ConstArray send, const MutArray& recv, const Parts& parts, Communicator& comm,
                               const Options& options) {
@@ -31,7 +55,9 @@ const Report& allgather_parts(ConstArray send, const MutArray& recv, const Parts
     call.proposal().parts = parts.counts;
   }
   const auto plainly = [&](PlainCollectives& library) {
-    library.allgather(send, recv, {parts.equal, counts, parts.displs});
+    const void* const place = own_place(recv, send, {parts.equal, counts, parts.displs}, comm);
+    const Apart sent(send, recv, place, comm.memory());
+    library.allgather(sent.get(), recv, {parts.equal, counts, parts.displs});
   };
   const bool counts_are_known = parts.equal || !counts.empty();  // the library wants them
   const std::size_t total = call.proposal().total;
@@ -56,14 +82,9 @@ const Report& allgather_parts(ConstArray send, const MutArray& recv, const Parts
     if (!in_place) comm.memory().copy(results[me].data, send.data, send.bytes());
     return call.finish();
   }
-  // Without this, decoding another rank's part could overwrite what is still to be encoded.
-  Room moved_aside;
-  if (!in_place && overlap(send, recv)) {
-    moved_aside = comm.memory().array_room(send.bytes());
-    comm.memory().copy(moved_aside.get(), send.data, send.bytes());
-    send.data = moved_aside.get();
-  }
   if (const Report* done = plain.if_cheaper(agreed)) return *done;
+  const Apart sent(send, recv, results[me].data, comm.memory());
+  send = sent.get();
   const Budget budget = call.decide_movement(send.dtype, agreed);
   std::vector<ConstArray> operands(results.size(), ConstArray{nullptr, 0, send.dtype});
   operands[me] = send;

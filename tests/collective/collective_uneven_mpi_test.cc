@@ -81,6 +81,22 @@ TEST_F(UnevenParts, MayLieFurtherApartThanAnIntCanCount) {
   }
 }
 
+// Also where nobody is asked.
+TEST_F(UnevenParts, MayOverlapTheResult) {
+  const auto p = placed::reversed(std::vector<std::size_t>(n, 50));
+  for (int i = 0; i < 3; ++i) {
+    const auto whole = operand(p.extent, static_cast<std::size_t>(i));
+    std::vector<double> got(p.extent + 7, -1);
+    const auto mine = placed::part(whole, p, me);
+    const std::size_t first = p.displs[me] + 7;
+    std::ranges::copy(mine, got.begin() + static_cast<std::ptrdiff_t>(first));
+    const MutArray result{got.data(), p.extent, DType::f64};
+    const ConstArray own{&got[first], mine.size(), DType::f64};
+    expect_plain(allgather(own, result, p.parts(), comm, plainly));
+    for (std::size_t r = 0; r < n; ++r) EXPECT_EQ(placed::part(got, p, r), placed::part(whole, p, r)) << r;
+  }
+}
+
 // What the plain library does faster, whatever the parts are: a question costs more than a short call.
 TEST_F(UnevenParts, AreAskedAboutLessAndLess) {
   if (n == 1) GTEST_SKIP() << "one rank needs nobody";

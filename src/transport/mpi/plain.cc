@@ -141,7 +141,7 @@ class PlainMpi final : public PlainCollectives {
   }
 
   void scatter(ConstArray send, const Parts& parts, MutArray recv, int root) override {
-    if (!parts.equal) return exchange(on(root, send, parts), only(root, recv));
+    if (!parts.equal) return scatter_uneven(send, parts, recv, root);
     const MPI_Datatype type = bits_type(recv.dtype);
     const int own = static_cast<int>(recv.count);
     void* to = rank_ == root && recv.data == part_of(send.data, parts, recv) ? MPI_IN_PLACE : recv.data;
@@ -149,7 +149,7 @@ class PlainMpi final : public PlainCollectives {
   }
 
   void gather(ConstArray send, MutArray recv, const Parts& parts, int root) override {
-    if (!parts.equal) return exchange(only(root, send), on(root, recv, parts));
+    if (!parts.equal) return gather_uneven(send, recv, parts, root);
     const MPI_Datatype type = bits_type(send.dtype);
     const int own = static_cast<int>(send.count);
     const void* from = rank_ == root && send.data == part_of(recv.data, parts, send) ? MPI_IN_PLACE : send.data;
@@ -183,42 +183,95 @@ class PlainMpi final : public PlainCollectives {
  private:
   [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(size_); }
 
-  /// Of a rooted call: what one rank has for each, or each for one.
-  [[nodiscard]] std::vector<Piece> on(int root, ConstArray all, const Parts& parts) const {
-    return rank_ == root ? pieces_of(all, parts, 0, ranks()) : std::vector<Piece>(ranks());
-  }
-  [[nodiscard]] std::vector<Piece> only(int rank, ConstArray part) const {
-    std::vector<Piece> pieces(ranks());
-    pieces[static_cast<std::size_t>(rank)] = whole(part);
-    return pieces;
+  void scatter_uneven(ConstArray send, const Parts& parts, MutArray recv, int root) {
+    const auto me = static_cast<std::size_t>(rank_);
+    Messages messages(*this);
+    if (rank_ != root) {
+      messages.take(whole(recv), static_cast<std::size_t>(root));
+    } else {
+      const auto from = pieces_of(send, parts, 0, ranks());
+      for (std::size_t r = 0; r < ranks(); ++r) {
+        if (r != me) messages.put(from[r], r);
+      }
+      copy(from[me].data, whole(recv));
+    }
+    messages.wait();
   }
 
-  /// from[r] goes to rank r, from whom to[r] comes. The v-calls of Open MPI and MPICH do the same, a message for each
-  /// part, but their counts are ints: here nobody need know whether another rank's fit.
+  void gather_uneven(ConstArray send, MutArray recv, const Parts& parts, int root) {
+    const auto me = static_cast<std::size_t>(rank_);
+    Messages messages(*this);
+    if (rank_ != root) {
+      messages.put(whole(send), static_cast<std::size_t>(root));
+    } else {
+      const auto to = pieces_of(recv, parts, 0, ranks());
+      for (std::size_t r = 0; r < ranks(); ++r) {
+        if (r != me) messages.take(to[r], r);
+      }
+      copy(whole(send).data, to[me]);
+    }
+    messages.wait();
+  }
+
+  /// from[r] goes to rank r, from whom to[r] comes.
   void exchange(const std::vector<Piece>& from, const std::vector<Piece>& to) {
-    const auto peer = [&](int distance) { return (rank_ + distance + size_) % size_; };
-    copy(from[static_cast<std::size_t>(rank_)].data, to[static_cast<std::size_t>(rank_)]);
-    std::vector<MPI_Request> requests;
+    const auto peer = [&](int distance) { return static_cast<std::size_t>((rank_ + distance + size_) % size_); };
+    copy(from[peer(0)].data, to[peer(0)]);
     for (int first = 1; first < size_; first += most_peers) {
       const int last = std::min(first + most_peers, size_);
-      requests.clear();
-      for (int distance = first; distance < last; ++distance) take(to, peer(-distance), requests);
-      for (int distance = first; distance < last; ++distance) put(from, peer(distance), requests);
-      if (requests.empty()) continue;
-      check_own("MPI_Waitall", PMPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE));
+      Messages messages(*this);
+      for (int distance = first; distance < last; ++distance) messages.take(to[peer(-distance)], peer(-distance));
+      for (int distance = first; distance < last; ++distance) messages.put(from[peer(distance)], peer(distance));
+      messages.wait();
     }
   }
 
-  void put(const std::vector<Piece>& from, int to, std::vector<MPI_Request>& requests) {
-    in_messages(from[static_cast<std::size_t>(to)], [&](const std::uint8_t* data, int bytes) {
-      check_own("MPI_Isend", PMPI_Isend(data, bytes, MPI_BYTE, to, tag_, own_, &requests.emplace_back()));
-    });
-  }
-  void take(const std::vector<Piece>& to, int from, std::vector<MPI_Request>& requests) {
-    in_messages(to[static_cast<std::size_t>(from)], [&](std::uint8_t* data, int bytes) {
-      check_own("MPI_Irecv", PMPI_Irecv(data, bytes, MPI_BYTE, from, tag_, own_, &requests.emplace_back()));
-    });
-  }
+  /// Under way. The v-calls of Open MPI and MPICH send one for each part, too, but their counts are ints: here nobody
+  /// need know whether another rank's fit. What is not waited for, after an error, is given up.
+  class Messages {
+   public:
+    explicit Messages(const PlainMpi& plain) : plain_(plain) {}
+    ~Messages() {
+      for (std::size_t i = 0; i < requests_.size(); ++i) {
+        if (requests_[i] == MPI_REQUEST_NULL) continue;
+        if (i < receives_) PMPI_Cancel(&requests_[i]);
+        PMPI_Request_free(&requests_[i]);
+      }
+    }
+    Messages(const Messages&) = delete;
+    Messages& operator=(const Messages&) = delete;
+
+    void take(Piece to, std::size_t from) {  // before all put()
+      in_messages(to, [&](std::uint8_t* data, int bytes) {
+        plain_.check_own("MPI_Irecv", PMPI_Irecv(data, bytes, MPI_BYTE, static_cast<int>(from), plain_.tag_,
+                                                 plain_.own_, &requests_.emplace_back(MPI_REQUEST_NULL)));
+        ++receives_;
+      });
+    }
+    void put(Piece from, std::size_t to) {
+      in_messages(from, [&](const std::uint8_t* data, int bytes) {
+        plain_.check_own("MPI_Isend", PMPI_Isend(data, bytes, MPI_BYTE, static_cast<int>(to), plain_.tag_, plain_.own_,
+                                                 &requests_.emplace_back(MPI_REQUEST_NULL)));
+      });
+    }
+    void wait() {
+      const int n = static_cast<int>(requests_.size());
+      if (n == 0) return;
+      std::vector<MPI_Status> each(requests_.size());
+      const int code = PMPI_Waitall(n, requests_.data(), each.data());
+      if (code != MPI_ERR_IN_STATUS) return plain_.check_own("MPI_Waitall", code);
+      for (const MPI_Status& status : each) {
+        if (status.MPI_ERROR != MPI_ERR_PENDING) plain_.check_own("MPI_Waitall", status.MPI_ERROR);
+      }
+      plain_.check_own("MPI_Waitall", code);
+    }
+
+   private:
+    const PlainMpi& plain_;
+    std::vector<MPI_Request> requests_;
+    std::size_t receives_ = 0;  ///< that come first
+  };
+
   template <class F>
   static void in_messages(Piece all, F&& f) {
     for (std::size_t at = 0; at < all.bytes; at += longest_piece) {
@@ -227,7 +280,7 @@ class PlainMpi final : public PlainCollectives {
   }
 
   /// Either may be in a device's memory, if MPI takes it there.
-  void copy(const std::uint8_t* from, Piece to) {
+  void copy(const std::uint8_t* from, Piece to) const {
     if (to.bytes == 0 || from == to.data) return;
     if (!takes_device_arrays_) {
       std::memcpy(to.data, from, to.bytes);
