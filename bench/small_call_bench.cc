@@ -12,8 +12,9 @@
 namespace {
 
 constexpr int warm_up = 3000;  // calls; by then those that are left to MPI go there at once
-constexpr int batches = 400;
-constexpr int calls = 200;  // in a batch
+constexpr int short_batches = 400;
+constexpr int short_calls = 200;                                      // in a batch
+constexpr int longest = 1 << 20, long_batches = 40, long_calls = 20;  // for calls of more than 64 KiB
 
 struct Work {
   std::vector<float> send, recv;
@@ -71,7 +72,7 @@ void our_alltoallv(Work& w, int) {
 using Collective = void (*)(Work&, int);
 
 /// Nanoseconds a call, of one batch, on the slowest rank.
-double batch(Collective call, Work& w, int n) {
+double batch(Collective call, Work& w, int n, int calls) {
   MPI_Barrier(w.mpi);
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < calls; ++i) call(w, n);
@@ -96,9 +97,11 @@ void compare(const char* name, Collective plain, Collective ours, Work& w, int b
   }
   for (int i = 0; i < warm_up; ++i) ours(w, n);
   std::vector<double> plain_ns, our_ns;
-  for (int b = 0; b < batches; ++b) {
-    plain_ns.push_back(batch(plain, w, n));
-    our_ns.push_back(batch(ours, w, n));
+  const bool is_short = bytes <= 65536;
+  const int calls = is_short ? short_calls : long_calls;
+  for (int b = 0; b < (is_short ? short_batches : long_batches); ++b) {
+    plain_ns.push_back(batch(plain, w, n, calls));
+    our_ns.push_back(batch(ours, w, n, calls));
   }
   int rank = 0;
   MPI_Comm_rank(w.mpi, &rank);
@@ -120,7 +123,7 @@ int main(int argc, char** argv) {
   w.counts.resize(n);
   w.displs.resize(n);
   w.our_counts.resize(n);
-  const int most = 16384 * ranks;
+  const int most = longest / static_cast<int>(sizeof(float)) * ranks;
   for (int i = 0; i < most; ++i) w.send.push_back(std::sin(static_cast<float>(i) * 0.01F));
   w.recv = w.send;
   require(laconic_comm_from_mpi(w.mpi, &w.comm));
@@ -129,10 +132,11 @@ int main(int argc, char** argv) {
   require(laconic_comm_set_options(w.comm, &options));
   for (const int bytes : {8, 1024, 4096, 16384}) compare("allreduce", plain_allreduce, our_allreduce, w, bytes);
   for (const int bytes : {8, 1024, 4096, 16384}) compare("allgather", plain_allgather, our_allgather, w, bytes);
-  for (const int bytes : {1024, 4096, 16384, 65536}) compare("gatherv", plain_gatherv, our_gatherv, w, bytes);
-  for (const int bytes : {1024, 4096, 16384, 65536}) compare("scatterv", plain_scatterv, our_scatterv, w, bytes);
-  for (const int bytes : {1024, 4096, 16384, 65536}) compare("allgatherv", plain_allgatherv, our_allgatherv, w, bytes);
-  for (const int bytes : {1024, 4096, 16384, 65536}) compare("alltoallv", plain_alltoallv, our_alltoallv, w, bytes);
+  for (int bytes = 1024; bytes <= longest; bytes *= 4) compare("gatherv", plain_gatherv, our_gatherv, w, bytes);
+  for (int bytes = 1024; bytes <= longest; bytes *= 4) compare("scatterv", plain_scatterv, our_scatterv, w, bytes);
+  for (int bytes = 1024; bytes <= longest; bytes *= 4)
+    compare("allgatherv", plain_allgatherv, our_allgatherv, w, bytes);
+  for (int bytes = 1024; bytes <= longest; bytes *= 4) compare("alltoallv", plain_alltoallv, our_alltoallv, w, bytes);
   laconic_comm_free(w.comm);
   MPI_Comm_free(&w.mpi);
   MPI_Finalize();
