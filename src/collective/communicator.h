@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "collective/call_kind.h"
 #include "collective/memory.h"
 #include "collective/options.h"
 #include "core/error.h"
@@ -27,6 +28,7 @@ struct InAdvance {
   // Written by the call, where the way is chosen for it:
   bool pays = true;                     ///< to compress it
   std::uint64_t may_be_left_alone = 0;  ///< calls of its like between two that are asked about
+  std::optional<CallKind> kind{};       ///< where what such calls take is noted; nothing: nowhere
 };
 
 /// One thread at a time. Every collective must be called by all ranks of the group in the same order.

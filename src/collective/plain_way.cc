@@ -142,7 +142,7 @@ bool is_sound_whole(const ConstArray& whole, const Parts& parts, const ConstArra
 void PlainWay::prepare() {
   const Options& o = call_.options();
   if (!o.leave_way_open() || comm_.size() == 1) return;
-  if (plain_.irregular && comm_.in_advance()) {
+  if (!plain_.known && comm_.in_advance()) {
     advance_ = &*comm_.in_advance();
     plain_.known = true;
     plain_.bytes = advance_->bytes;
@@ -179,6 +179,7 @@ void PlainWay::tell() {
   if (advance_ != nullptr) {
     advance_->pays = pays;
     advance_->may_be_left_alone = may_be_left_alone;
+    advance_->kind = history_ != nullptr ? std::optional(kind_of(call_.proposal(), plain_)) : std::nullopt;
   }
   if (unknown_ == nullptr) return;
   if (pays) {
@@ -319,8 +320,8 @@ void PlainWay::learn_size(const Agreement& agreed) {
   const std::uint64_t elements = workload_.collective == Collective::alltoall
                                      ? *std::max_element(counts.begin(), counts.end())
                                      : std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
-  plain_.bytes = workload_.bytes = elements * size_of(call_.proposal().dtype);
   if (unknown_ == nullptr) return;
+  plain_.bytes = workload_.bytes = elements * size_of(call_.proposal().dtype);
   const std::uint64_t last = std::exchange(unknown_->last_bytes, plain_.bytes);
   is_as_expected_ = std::bit_width(last) == std::bit_width(plain_.bytes);
   unknown_->last_part = part_;

@@ -177,16 +177,27 @@ std::optional<Costs> Routing::costs(CodecKind kind) const {
 
 History& Routing::of(const CallKind& kind) {
   if (last_ != nullptr && last_->first == kind) return last_->second;
-  if (histories_.size() >= most_kinds) {
-    shortcuts_.forget();
-    for (auto& [k, unknown] : of_unknown_size_) unknown.last = nullptr;
-    histories_.clear();
+  auto at = histories_.find(kind);
+  if (at == histories_.end()) {
+    if (histories_.size() >= most_kinds) {
+      shortcuts_.forget();
+      for (auto& [k, unknown] : of_unknown_size_) unknown.last = nullptr;
+      histories_.clear();
+    }
+    at = histories_.try_emplace(kind).first;
   }
-  last_ = &*histories_.try_emplace(kind).first;
+  last_ = &*at;
   return last_->second;
 }
 
+History* Routing::known(const CallKind& kind) {
+  const auto at = histories_.find(kind);
+  return at != histories_.end() ? &at->second : nullptr;
+}
+
 UnknownSize& Routing::of_unknown_size(const CallKind& kind) {
+  const auto at = of_unknown_size_.find(kind);
+  if (at != of_unknown_size_.end()) return at->second;
   if (of_unknown_size_.size() >= most_kinds) {
     shortcuts_.forget();
     of_unknown_size_.clear();

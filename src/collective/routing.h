@@ -4,13 +4,13 @@
 
 #include <array>
 #include <bit>
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "collective/asking.h"
+#include "collective/call_kind.h"
 #include "collective/cost.h"
 #include "collective/memory.h"
 #include "collective/shortcuts.h"
@@ -23,20 +23,6 @@ namespace laconic {
 
 class Communicator;
 struct Agreement;
-
-/// Calls that are expected to take the same time.
-struct CallKind {
-  Collective collective = Collective::allreduce;
-  DType dtype = DType::f32;
-  Op op = Op::none;
-  BoundKind bound_kind = BoundKind::lossless;
-  BoundScope bound_scope = BoundScope::result;
-  double bound_value = 0;
-  double bound_sigmas = 0;
-  int size_class = 0;                                 ///< bits of the number of bytes
-  bool irregular = false;                             ///< parts of ranks may differ
-  auto operator<=>(const CallKind&) const = default;  // NOLINT(modernize-use-nullptr): a bug of clang-tidy 14
-};
 
 /// What one rank measured of one way, in seconds or as a multiple of an expectation: the third best of the last eight
 /// calls. Whatever else happens makes calls slower; but one that nothing happens to is luck where a way is often held
@@ -127,7 +113,8 @@ class History {
   double model_ = 0;  ///< seconds that the model gave the call agreed on, if that is compressed and was asked about
 };
 
-/// What is known of calls whose size ranks know only when they have agreed; but for last_part the same on all ranks.
+/// What is known of calls whose size ranks know only when they have agreed; but for last_part, and what `asking` has
+/// seen of parts, the same on all ranks.
 struct UnknownSize {
   Asking asking;                 ///< calls that are not asked about go plainly
   std::uint64_t last_bytes = 0;  ///< of the last that was: what the next one's are expected to be; 0: there was none
@@ -152,12 +139,11 @@ class Routing {
   [[nodiscard]] const std::optional<Link>& link() const { return link_; }
   /// Nothing before calibrate() of this kind.
   [[nodiscard]] std::optional<Costs> costs(CodecKind kind) const;
-  /// The history of this kind. Kinds beyond a few thousand make all be forgotten.
+  /// The history of this kind. A new one beyond a few thousand makes all be forgotten: on all ranks at once, as all
+  /// meet the same kinds in the same order.
   History& of(const CallKind& kind);
-  /// Of the last of(). Nothing: there was none.
-  [[nodiscard]] std::optional<CallKind> last_kind() const {
-    return last_ != nullptr ? std::optional(last_->first) : std::nullopt;
-  }
+  /// The same for what only this rank may ask: null where there is none.
+  [[nodiscard]] History* known(const CallKind& kind);
   /// Of calls of this kind, its size class left open. Forgotten as histories are.
   UnknownSize& of_unknown_size(const CallKind& kind);
   [[nodiscard]] Shortcuts& shortcuts() { return shortcuts_; }
@@ -170,7 +156,7 @@ class Routing {
   std::array<std::optional<CodecSpeed>, codec_kinds> codec_;
   std::map<CallKind, History> histories_;
   std::pair<const CallKind, History>* last_ = nullptr;  ///< most calls are like the one before
-  Shortcuts shortcuts_;                                 ///< into histories_
+  Shortcuts shortcuts_;                                 ///< into histories_ and of_unknown_size_
   std::map<Collective, bool> plain_wanted_by_all_;
   std::map<CallKind, UnknownSize> of_unknown_size_;
 };

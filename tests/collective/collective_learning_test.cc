@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "collective/allgather.h"
 #include "collective/allreduce.h"
 #include "collective/fields.h"
+#include "collective/gather.h"
 #include "collective/layout.h"
 #include "collective/reduce_scatter.h"
 #include "collective/reference.h"
@@ -23,7 +25,7 @@ namespace {
 
 using world::view;
 
-/// Sums of doubles, and parts of them from all ranks, by the small exchange; nothing else is asked of it.
+/// Sums of doubles, and parts of them from all ranks or for one, by the small exchange; nothing else is asked of it.
 class ByExchange final : public PlainCollectives {
  public:
   explicit ByExchange(Transport& t) : t_(t) {}
@@ -42,7 +44,15 @@ class ByExchange final : public PlainCollectives {
   void scan(ConstArray, MutArray, Op, bool) override { unexpected(); }
   void bcast(MutArray, int) override { unexpected(); }
   void scatter(ConstArray, const Parts&, MutArray, int) override { unexpected(); }
-  void gather(ConstArray, MutArray, const Parts&, int) override { unexpected(); }
+  void gather(ConstArray send, MutArray recv, const Parts& parts, int root) override {
+    const auto counts = allgather_value(t_, static_cast<std::uint64_t>(send.count));
+    const std::vector<std::size_t> all(counts.begin(), counts.end());
+    std::vector<double> whole(std::accumulate(all.begin(), all.end(), std::size_t{0}));
+    allgather(send, {whole.data(), whole.size(), DType::f64}, {.counts = all});
+    if (t_.rank() != root) return;
+    EXPECT_TRUE(std::ranges::equal(parts.counts, all));
+    std::ranges::copy(whole, static_cast<double*>(recv.data));
+  }
   void allgather(ConstArray send, MutArray recv, const Parts& parts) override {
     const auto* const first = static_cast<const double*>(send.data);
     std::vector<double> mine(first, first + send.count);
@@ -151,16 +161,23 @@ TEST(Learning, HopelessAndShortCallsExchangeNothingMore) {
   on_ranks(2, body, slow);
 }
 
-/// The routes of some calls with parts that differ, and the messages that each took.
-std::vector<std::pair<Route, std::uint64_t>> routes_of_parts(int rank, Communicator& comm, int calls) {
+/// The routes of some calls with parts that differ, and the messages that each took: of allgathers, of whose parts all
+/// ranks know, or gathers.
+std::vector<std::pair<Route, std::uint64_t>> routes_of_parts(int rank, Communicator& comm, int calls,
+                                                             Collective collective = Collective::gather,
+                                                             const Options& options = with("1e-3")) {
   const std::vector<std::size_t> counts{8000, 7000};
   const auto mine = testing_fields::make<double>("smooth", counts[static_cast<std::size_t>(rank)], rank);
   std::vector<double> got(15000);
   std::vector<std::pair<Route, std::uint64_t>> routes;
   for (int i = 0; i < calls; ++i) {
-    const Report report = allgather(view(mine), view(got), {.counts = counts}, comm, with("1e-3"));
+    const Report report = collective == Collective::gather
+                              ? gather(view(mine), view(got), {.counts = counts}, 1, comm, options)
+                              : allgather(view(mine), view(got), {.counts = counts}, comm, options);
     routes.emplace_back(report.route, report.messages_sent);
-    EXPECT_NEAR(got[rank == 0 ? 0 : 8000], mine[0], 1e-3);
+    if (rank == 1) {
+      EXPECT_NEAR(got[8000], mine[0], 1e-3);
+    }
   }
   return routes;
 }
@@ -168,7 +185,7 @@ std::vector<std::pair<Route, std::uint64_t>> routes_of_parts(int rank, Communica
 TEST(Learning, CallsWithPartsAreMeasuredToo) {
   on_ranks(2, [](int rank, Communicator& comm) {
     comm.routing().set_costs(CodecKind::grid64, {{1e-6, 2e8}, {quick, quick}});  // by which compressing pays
-    const auto routes = routes_of_parts(rank, comm, 20);
+    const auto routes = routes_of_parts(rank, comm, 20, Collective::allgather);
     EXPECT_NE(routes.front().first, Route::plain);
     const auto is_plain = [](const auto& r) { return r.first == Route::plain; };
     EXPECT_TRUE(std::any_of(routes.begin(), routes.end(), is_plain)) << "the other way has not been tried";
@@ -180,7 +197,7 @@ TEST(Learning, CallsWithPartsThatAllRanksKnowNeedNotBeAskedAbout) {
     on_ranks(2, [&](int rank, Communicator& comm) {
       comm.routing().set_costs(CodecKind::grid64, {link, {slow, slow}});
       if (in_advance) comm.in_advance() = InAdvance{.bytes = 64000};
-      const auto routes = routes_of_parts(rank, comm, 4);
+      const auto routes = routes_of_parts(rank, comm, 4, in_advance ? Collective::gather : Collective::allgather);
       EXPECT_NE(routes[0].second, 0U);
       for (std::size_t i = 1; i < routes.size(); ++i) {
         EXPECT_EQ(routes[i].first, Route::plain);
@@ -212,23 +229,23 @@ TEST(Learning, WhoKnowsTheSizeHearsThatCompressingPays) {
     comm.in_advance() = InAdvance{.bytes = 64000, .left_alone = 5};
     EXPECT_NE(routes_of_parts(rank, comm, 1).front().first, Route::plain);
     EXPECT_TRUE(comm.in_advance()->pays);
+    ASSERT_TRUE(comm.in_advance()->kind);
+    EXPECT_NE(comm.routing().known(*comm.in_advance()->kind), nullptr);
   };
   on_ranks(2, body);
 }
 
 TEST(Learning, PlainCallsWhoseSizeIsKnownInAdvanceAreAskedAboutOnce) {
-  on_ranks(2, [](int, Communicator& comm) {
-    const std::vector<std::size_t> counts{8000, 7000};
-    const std::vector<double> mine(counts[static_cast<std::size_t>(comm.rank())], 1);
-    std::vector<double> got(15000);
+  on_ranks(2, [](int rank, Communicator& comm) {
     Options plain = with("1e-3");
     plain.mode = Mode::plain;
     for (int i = 0; i < 3; ++i) {
       comm.in_advance() = InAdvance{.bytes = 64000};
-      const Report report = allgather(view(mine), view(got), {.counts = counts}, comm, plain);
-      EXPECT_EQ(report.route, Route::plain);
-      EXPECT_EQ(report.messages_sent == 0, i > 0) << "call " << i;
+      const auto [route, messages] = routes_of_parts(rank, comm, 1, Collective::gather, plain).front();
+      EXPECT_EQ(route, Route::plain);
+      EXPECT_EQ(messages == 0, i > 0) << "call " << i;
       EXPECT_FALSE(comm.in_advance()->pays);
+      EXPECT_FALSE(comm.in_advance()->kind) << "what they take is of no use";
       EXPECT_GT(comm.in_advance()->may_be_left_alone, 1000U);
     }
   });

@@ -183,6 +183,25 @@ int plain_calls_of_last_hundred(double plain_model, double compressed_model, dou
   return plainly;
 }
 
+// Which calls look a kind up that is there may differ between ranks; which meet a new one does not.
+TEST(Routing, IsForgottenOnlyWhereSomethingNewIsMet) {
+  Routing routing;
+  const auto kind = [](int i) { return CallKind{.bound_value = static_cast<double>(i)}; };
+  constexpr int most = 4096;
+  for (int i = 0; i < most; ++i) {
+    routing.of(kind(i));
+    routing.of_unknown_size(kind(i)).last_bytes = 1;
+  }
+  routing.of(kind(0));
+  EXPECT_EQ(routing.of_unknown_size(kind(0)).last_bytes, 1U);
+  for (const int i : {0, 1, most - 1}) EXPECT_NE(routing.known(kind(i)), nullptr) << i;
+  EXPECT_EQ(routing.known(kind(most)), nullptr);
+  routing.of(kind(most));
+  routing.of_unknown_size(kind(most));
+  EXPECT_EQ(routing.known(kind(1)), nullptr);
+  EXPECT_EQ(routing.of_unknown_size(kind(1)).last_bytes, 0U);
+}
+
 TEST(History, FollowsTheModelWhereItIsRight) {
   EXPECT_EQ(plain_calls_of_last_hundred(1, 3, 1, 3), 100);
   EXPECT_LE(plain_calls_of_last_hundred(3, 1, 3, 1), 1);

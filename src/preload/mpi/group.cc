@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <climits>
+#include <cmath>
 #include <exception>
 #include <limits>
 #include <memory>
@@ -91,24 +93,24 @@ std::string name_of_rank_0(MPI_Comm comm) {
   return name->data();
 }
 
-/// The worst of what ranks have to say.
-int agree(int mine, MPI_Comm comm) {
-  require("MPI_Iallreduce", uncounted_allreduce(mine, MPI_MAX, comm, patience()));
+/// The largest of what ranks have to say.
+int agree(int mine, MPI_Comm comm, double timeout = patience()) {
+  require("MPI_Iallreduce", uncounted_allreduce(mine, MPI_MAX, comm, timeout));
   return mine;
 }
 
 /// Null, on all ranks: one of them has too many, or MPI makes none, or it makes something else on one of them.
 /// Collective.
 Company make_company(MPI_Comm comm) {
-  enum { has_room, gives_up, has_no_room };
-  const int room = companies.load() >= most_companies ? has_no_room : patience() > 0 ? gives_up : has_room;
-  const int worst = agree(room, comm);
-  if (worst == has_no_room) return {};
+  constexpr int no_room = INT_MAX;
+  const int milliseconds = static_cast<int>(std::min(std::ceil(patience() * 1e3), no_room - 1.0));
+  const int longest = agree(companies.load() < most_companies ? milliseconds : no_room, comm);
+  if (longest == no_room) return {};
   // Now all ranks are there, and make one without waiting for anything else. But one that comes late finds what those
   // have said who have given up since: they do not say anything more.
   const OwnCreation creation;
-  const bool asks_again = makes_one_at_a_time || worst == gives_up;
-  if (asks_again && agree(creation.is_granted() ? 0 : 1, comm) != 0) return {nullptr, beside_others};
+  const bool asks_again = makes_one_at_a_time || longest > 0;
+  if (asks_again && agree(creation.is_granted() ? 0 : 1, comm, longest * 1e-3) != 0) return {nullptr, beside_others};
   try {
     std::shared_ptr<OwnComm> made(new OwnComm(comm), [](OwnComm* own) {
       delete own;
@@ -175,7 +177,7 @@ void Line::learned(const Call& call, const InAdvance& outcome) {
   Irregular& calls = like(call);
   calls.plain_bytes = outcome.pays ? 0 : outcome.bytes;
   calls.part = part_of(call);
-  calls.kind = comm_.routing().last_kind();
+  calls.kind = outcome.kind;
   if (outcome.pays) {
     calls.asking.came_to_something(part_of(call));
   } else if (outcome.may_be_left_alone != 0) {
@@ -184,7 +186,9 @@ void Line::learned(const Call& call, const InAdvance& outcome) {
   }
 }
 
-void Line::note_plain(const Call& call, double seconds) { comm_.routing().of(*like(call).kind).plain.note(seconds); }
+void Line::note_plain(const Call& call, double seconds) {
+  if (History* const history = comm_.routing().known(*like(call).kind)) history->plain.note(seconds);
+}
 
 BackgroundLine::BackgroundLine(MPI_Comm program, std::shared_ptr<OwnComm> own)
     : program_(program), own_(std::move(own)), errors_(errors_of(program)) {
@@ -242,17 +246,22 @@ void BackgroundLine::outlive_program() {
 
 Line* BackgroundLine::if_idle() { return is_idle() && line_ ? &*line_ : nullptr; }
 
+template <typename Work>
+void Group::or_never(Work&& work) {
+  try {
+    work();
+  } catch (const std::exception& e) {
+    failure_ = std::string("nothing can be said over this communicator since a call in which ") + e.what();
+    throw;
+  }
+}
+
 void Group::accompany() {
   if (!failure_.empty()) throw Error(Code::transport, failure_);
   if (tried_ || duplicated_later_ || !trying_.is_due()) return;
   tried_ = true;
   Company company;
-  try {
-    company = make_company(comm_);
-  } catch (const std::exception& e) {
-    failure_ = std::string("nothing can be said over this communicator since a call in which ") + e.what();
-    throw;
-  }
+  or_never([&] { company = make_company(comm_); });
   tried_ = company.why_none != beside_others;
   if (!tried_) trying_.came_to_nothing();
   own_ = std::move(company.own);
@@ -262,12 +271,13 @@ void Group::accompany() {
 Line* Group::foreground() {
   accompany();
   if (own_ == nullptr || duplicated_later_) return nullptr;
-  if (!foreground_) foreground_.emplace(comm_, own_, 0);
+  if (!foreground_) or_never([&] { foreground_.emplace(comm_, own_, 0); });
   return &*foreground_;
 }
 
 Company Group::company() noexcept {
   if (duplicated_later_) return {nullptr, duplicated_later};
+  if (!failure_.empty()) return {nullptr, after_a_failure};
   try {
     return make_company(comm_);
   } catch (const std::exception& e) {

@@ -149,6 +149,8 @@ inline constexpr const char* duplicated_later = "communicators that Open MPI dup
 inline constexpr const char* beside_others =
     "communicators and persistent calls that were made, or first used, while Open MPI was making other communicators";
 
+inline constexpr const char* after_a_failure = "persistent calls over communicators of which ranks had given up a call";
+
 /// A communicator of Laconic's for the ranks of one of the program's; or why there is none, the same on all ranks.
 struct Company {
   std::shared_ptr<OwnComm> own;
@@ -197,6 +199,10 @@ class Group {
   }
 
  private:
+  /// What work() throws is thrown whenever this communicator is to be used.
+  template <typename Work>
+  void or_never(Work&& work);
+
   MPI_Comm comm_;
   int rank_, size_;
   std::uint8_t calls_ = 0;  ///< modulo 256: one more or less is to be noticed

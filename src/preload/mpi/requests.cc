@@ -53,7 +53,8 @@ bool is_known_plain(Runtime& runtime, Line& line, const Call& call, const std::s
   if (runtime.depends_on_label(call.collective, *shape, line.name(), comm.size())) return false;  // ranks may differ
   const Rule* const rule = runtime.rule_for(call.collective, *shape, line.name(), comm.size(), label);
   if (rule == nullptr) return true;
-  const CallShape kind{call.collective, shape->dtype, shape->op, shape->bytes};
+  const bool uneven = call.collective == Collective::allgather && call.recv.counts.differ();
+  const CallShape kind{call.collective, shape->dtype, shape->op, shape->bytes, uneven};
   Shortcuts::Entry* const known = open_shortcut(kind, comm, options_under(*rule, runtime.config()));
   if (known == nullptr) return false;
   close_shortcut(*known, kind, nullptr, comm);
