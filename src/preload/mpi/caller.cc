@@ -5,9 +5,9 @@
 #include <mpi.h>
 #include <unwind.h>
 
-#include <cinttypes>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -44,13 +44,15 @@ bool is_of_mpi(std::string_view file) {
 /// The file that is mapped there; empty: none. (Of the program the loader knows no path, and /proc/self/exe is the
 /// loader where that was called with the program as an argument.)
 std::string path_at(const char* at) {
+  const auto address = reinterpret_cast<std::uintptr_t>(at);
   std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    std::uintptr_t first = 0, end = 0;
-    int path = 0;
-    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %n", &first, &end, &path) < 2) continue;
-    const auto address = reinterpret_cast<std::uintptr_t>(at);
-    if (address >= first && address < end) return line.substr(static_cast<std::size_t>(path));
+  for (std::string line; std::getline(maps, line);) {  // 55d4-55d8 r-xp 0000 fe:01 123   /path
+    char* next = line.data();
+    const std::uintptr_t first = std::strtoull(next, &next, 16);
+    const std::uintptr_t end = *next == '-' ? std::strtoull(next + 1, &next, 16) : 0;
+    if (address < first || address >= end) continue;
+    const std::size_t path = line.find('/');
+    return path != std::string::npos ? line.substr(path) : "";
   }
   return {};
 }
