@@ -111,10 +111,9 @@ const Report& allgather(const ConstArray& send, const MutArray& recv, const Part
                         const Options& options) {
   const Parts uneven{.counts = parts.counts, .displs = parts.displs};
   const auto plainly = [&](PlainCollectives& library) { library.allgather(send, recv, uneven); };
-  const auto elements = elements_in_order(parts, recv, send.count, comm);
+  const auto elements = elements_of_sound(recv, parts, send, comm);
   const CallShape shape{Collective::allgather, send.dtype, Op::none, elements.value_or(0) * size_of(recv.dtype), true};
-  const bool sound = elements && is_sound_whole(recv, parts, send, comm);
-  if (by_shortcut(sound, shape, comm, options, plainly)) return comm.last();
+  if (by_shortcut(elements.has_value(), shape, comm, options, plainly)) return comm.last();
   return allgather_parts(send, recv, uneven, comm, options);
 }
 

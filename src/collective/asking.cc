@@ -43,11 +43,13 @@ void Asking::came_to_something(std::uint64_t bytes) {
   known_ &= ~size_bit(bytes);
 }
 
-void Asking::came_to_nothing(std::uint64_t bytes, unsigned most) {
+void Asking::came_to_nothing(std::uint64_t bytes, std::uint64_t most) {
+  if (most == 0) return;
   ++times_;
   known_ |= size_bit(bytes);
-  if (++in_vain_ < patience_ || most == 0) return;
-  const unsigned longest = std::min(1U << std::min((in_vain_ - patience_) / 4 + 1, most_doublings), most);
+  if (++in_vain_ < patience_) return;
+  const unsigned rare = 1U << std::min((in_vain_ - patience_) / 4 + 1, most_doublings);
+  const auto longest = static_cast<unsigned>(std::min<std::uint64_t>(rare, most));
   left_ = longest - (times_ * 2654435761U >> 16) % ((longest + 1) / 2);  // Knuth's multiplicative hash
 }
 

@@ -24,8 +24,8 @@ class Asking {
   void heard_news();
   /// What became of the call.
   void came_to_something(std::uint64_t bytes);
-  /// The next ones may be left alone, but no more than `most`.
-  void came_to_nothing(std::uint64_t bytes = 0, unsigned most = std::numeric_limits<unsigned>::max());
+  /// The next ones may be left alone, but no more than `most`. 0: it says nothing of them.
+  void came_to_nothing(std::uint64_t bytes = 0, std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
 
  private:
   unsigned patience_;     ///< times in a row

@@ -72,7 +72,7 @@ const Report& gather(const ConstArray& send, const MutArray& recv, const Parts& 
                      const Options& options) {
   const Parts uneven{.counts = parts.counts, .displs = parts.displs};
   const auto plainly = [&](PlainCollectives& library) { library.gather(send, recv, uneven, root); };
-  const bool sound = comm.rank() == root ? is_sound_whole(recv, parts, send, comm)
+  const bool sound = comm.rank() == root ? elements_of_sound(recv, parts, send, comm).has_value()
                                          : is_rank(root, comm) && are_sound(send, {nullptr, 0, send.dtype}, nullptr);
   const CallShape shape{Collective::gather, send.dtype, Op::none, send.bytes(), true, false};
   if (by_shortcut(sound, shape, comm, options, plainly)) return comm.last();

@@ -129,14 +129,15 @@ std::optional<std::uint64_t> elements_in_order(const Parts& parts, const ConstAr
   return elements;
 }
 
-bool is_sound_whole(const ConstArray& whole, const Parts& parts, const ConstArray& own, const Communicator& comm) {
-  if (whole.dtype != own.dtype || (own.data == nullptr && own.count != 0)) return false;
-  if (!elements_in_order(parts, whole, own.count, comm)) return false;
-  if (own.count == 0) return true;
+std::optional<std::uint64_t> elements_of_sound(const ConstArray& whole, const Parts& parts, const ConstArray& own,
+                                               const Communicator& comm) {
+  if (whole.dtype != own.dtype || (own.data == nullptr && own.count != 0)) return std::nullopt;
+  const auto elements = elements_in_order(parts, whole, own.count, comm);
+  if (!elements || own.count == 0) return elements;
   const auto before = parts.counts.first(static_cast<std::size_t>(comm.rank()));
   const std::size_t first = parts.displs.empty() ? std::accumulate(before.begin(), before.end(), std::size_t{0})
                                                  : parts.displs[before.size()];
-  return own.data == slice_of(whole, first, own.count).data || !overlap(whole, own);
+  return own.data == slice_of(whole, first, own.count).data || !overlap(whole, own) ? elements : std::nullopt;
 }
 
 void PlainWay::prepare() {
@@ -184,9 +185,8 @@ void PlainWay::tell() {
   if (unknown_ == nullptr) return;
   if (pays) {
     unknown_->asking.came_to_something(part_);
-  } else if (may_be_left_alone != 0) {
-    constexpr std::uint64_t most = std::numeric_limits<unsigned>::max();
-    unknown_->asking.came_to_nothing(part_, static_cast<unsigned>(std::min(may_be_left_alone, most)));
+  } else {
+    unknown_->asking.came_to_nothing(part_, may_be_left_alone);
   }
 }
 

@@ -20,7 +20,7 @@ struct PlainCall {
   bool known = true;           ///< all ranks know its size before they have agreed
 };
 
-/// Whether such a call, of a size that all know, needs no exchange since its mode is plain: all ranks have once agreed
+/// Whether such a call needs no exchange since its mode is plain: all ranks have once agreed
 /// to make the collective so. See PlainWay::at_once().
 bool goes_plainly_unasked(const CallShape& shape, Communicator& comm, const Options& options);
 
@@ -66,8 +66,9 @@ bool is_sound_whole(const ConstArray& whole, const ConstArray& own, const Commun
 /// is.
 std::optional<std::uint64_t> elements_in_order(const Parts& parts, const ConstArray& array, std::size_t own,
                                                const Communicator& comm);
-/// As is_sound_whole(), where parts may differ.
-bool is_sound_whole(const ConstArray& whole, const Parts& parts, const ConstArray& own, const Communicator& comm);
+/// As is_sound_whole(), where parts may differ: their elements; nothing where they are not sound.
+std::optional<std::uint64_t> elements_of_sound(const ConstArray& whole, const Parts& parts, const ConstArray& own,
+                                               const Communicator& comm);
 inline bool is_rank(int root, const Communicator& comm) { return root >= 0 && root < comm.size(); }
 
 /// Made when arguments have been checked, before the operand is looked through. Does nothing where the caller chose

@@ -77,7 +77,7 @@ const Report& scatter(const ConstArray& send, const Parts& parts, const MutArray
                       const Options& options) {
   const Parts uneven{.counts = parts.counts, .displs = parts.displs};
   const auto plainly = [&](PlainCollectives& library) { library.scatter(send, uneven, recv, root); };
-  const bool sound = comm.rank() == root ? is_sound_whole(send, parts, recv, comm)
+  const bool sound = comm.rank() == root ? elements_of_sound(send, parts, recv, comm).has_value()
                                          : is_rank(root, comm) && are_sound(recv, recv, recv.data);
   const CallShape shape{Collective::scatter, recv.dtype, Op::none, recv.bytes(), true, false};
   if (by_shortcut(sound, shape, comm, options, plainly)) return comm.last();

@@ -6,12 +6,12 @@
 #include <climits>
 #include <cmath>
 #include <exception>
-#include <limits>
 #include <memory>
 #include <numeric>
 #include <utility>
 #include <vector>
 
+#include "collective/routing.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -180,9 +180,8 @@ void Line::learned(const Call& call, const InAdvance& outcome) {
   calls.kind = outcome.kind;
   if (outcome.pays) {
     calls.asking.came_to_something(part_of(call));
-  } else if (outcome.may_be_left_alone != 0) {
-    constexpr std::uint64_t most = std::numeric_limits<unsigned>::max();
-    calls.asking.came_to_nothing(part_of(call), static_cast<unsigned>(std::min(outcome.may_be_left_alone, most)));
+  } else {
+    calls.asking.came_to_nothing(part_of(call), outcome.may_be_left_alone);
   }
 }
 

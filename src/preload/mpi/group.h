@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "collective/asking.h"
+#include "collective/call_kind.h"
 #include "collective/communicator.h"
-#include "collective/routing.h"
 #include "core/worker.h"
 #include "preload/mpi/call.h"
 #include "transport/mpi/mpi.h"
