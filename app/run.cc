@@ -60,6 +60,8 @@ void set_environment(const RunOptions& o, const Session& session, const std::str
   // Of a file, whatever it is called.
   if (!o.report.empty()) set("LACONIC_REPORT", std::filesystem::absolute(o.report).string());
   const Config config = Config::from_environment();
+  for (const std::string& name : config.unknown)
+    session.warn(fmt::format("{} is set, but Laconic has no such variable (docs/guide.md lists them)", name));
   if (config.report.empty()) {
     if (!session.quiet) set("LACONIC_REPORT", "summary");
   } else if (config.report != "summary") {

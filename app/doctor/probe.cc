@@ -13,6 +13,7 @@
 #include "bench/dataset.h"
 #include "codec/codec.h"
 #include "codec/slice/target.h"
+#include "core/config.h"
 #include "exit_code.h"
 #include "run/program.h"
 
@@ -150,6 +151,11 @@ void examine_cluster(std::vector<Finding>& out) {
                  namespaces ? "" : "run as root, in a container with CAP_SYS_ADMIN and CAP_NET_ADMIN"});
 }
 
+void examine_environment(std::vector<Finding>& out) {
+  for (const std::string& name : config().unknown)
+    out.push_back({"environment", name, false, "is set, but Laconic has no such variable", "docs/guide.md lists them"});
+}
+
 void examine_rest(std::vector<Finding>& out) {
   try {
     const std::string folder = find_data_folder("");
@@ -200,6 +206,7 @@ std::vector<Finding> examine_machine() {
   examine_mpi(out);
   examine_preload(out);
   examine_cluster(out);
+  examine_environment(out);
   examine_rest(out);
   examine_gpu(out);
   return out;

@@ -1,10 +1,15 @@
 #include "core/config.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <set>
 
 #include "core/error.h"
 
@@ -84,6 +89,23 @@ void parse_log(const char* name, std::string_view text, Config& out) {
   out.log_path = text.substr(file_prefix.size());
 }
 
+/// Variables of the command and of the benchmarks, which are not in Config.
+std::set<std::string, std::less<>> read_by_tools() { return {"LACONIC_BENCH_MODES", "LACONIC_DATA"}; }
+
+/// Sorted. Empty ones count as not set.
+std::vector<std::string> set_but_not_among(const std::set<std::string, std::less<>>& known) {
+  std::vector<std::string> names;
+  for (char* const* entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    const std::string_view name = text.substr(0, equals);
+    if (!name.starts_with("LACONIC_") || equals == std::string_view::npos || equals + 1 == text.size()) continue;
+    if (!known.contains(name)) names.emplace_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
 }  // namespace
 
 std::string_view name_of(Simd simd) {
@@ -141,11 +163,15 @@ Config Config::from(const Lookup& lookup) {
 }
 
 Config Config::from_environment() {
-  return from([](const char* name) -> std::optional<std::string> {
+  std::set<std::string, std::less<>> known = read_by_tools();
+  Config out = from([&known](const char* name) -> std::optional<std::string> {
+    known.insert(name);
     const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing in Laconic changes the environment
     if (value == nullptr) return std::nullopt;
     return value;
   });
+  out.unknown = set_but_not_among(known);
+  return out;
 }
 
 void Config::apply_log() const {
@@ -160,6 +186,8 @@ const Config& config() {
   static const Config parsed = [] {
     Config c = Config::from_environment();
     if (c.log_level != LogLevel::off) c.apply_log();
+    for (const std::string& name : c.unknown)
+      log(LogLevel::warning, name + " is set, but Laconic has no such variable");
     return c;
   }();
   return parsed;

@@ -22,6 +22,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/bound.h"
 #include "core/log.h"
@@ -65,6 +66,8 @@ struct Config {
   bool nccl_sockets = true;
   LogLevel log_level = LogLevel::off;
   std::string log_path;  ///< empty: standard error
+  /// Of the environment: names that are set, begin with LACONIC_ and mean nothing to Laconic: misspelt ones, likely.
+  std::vector<std::string> unknown{};
 
   /// The value of an environment variable, or nullopt when it is not set. A set but empty one counts as not set.
   using Lookup = std::function<std::optional<std::string>(const char* name)>;
@@ -77,8 +80,8 @@ struct Config {
   void apply_log() const;
 };
 
-/// The environment as it was at the first successful call, from which on the log goes where it says, if it says so.
-/// Thread safe. Throws as from() and apply_log() do.
+/// The environment as it was at the first successful call, from which on the log goes where it says, if it says so;
+/// there it warns of names that are unknown. Thread safe. Throws as from() and apply_log() do.
 const Config& config();
 
 }  // namespace laconic

@@ -74,6 +74,7 @@ const Rule* rule_for(const Situation& call, const Policy& policy, const Config& 
 void write_report(const Tally& tally, Heading heading, const Config& config, const std::string& suffix) {
   heading.policy = (config.bound ? "bound " + config.bound->to_string() : std::string("no bound")) +
                    (config.policy.empty() ? "" : ", policy " + config.policy);
+  heading.unknown = config.unknown;
   if (config.report == "summary") {
     std::fputs(tally.to_text(heading).c_str(), stderr);
     return;

@@ -159,6 +159,7 @@ std::string Tally::to_text(const Heading& h) const {
     out += "  left as they were: " + std::to_string(calls) + " calls: " + reason + "\n";
   for (const auto& [reason, calls] : fallbacks_)
     out += "  not by the usual way: " + std::to_string(calls) + " calls: " + reason + "\n";
+  for (const std::string& name : h.unknown) out += "  " + name + " is set, but Laconic has no such variable\n";
   return out;
 }
 
@@ -183,7 +184,8 @@ std::string Tally::to_json(const Heading& h) const {
                      {"total", all},
                      {"lines", lines},
                      {left_to(h.library), passed_},
-                     {"fallbacks", fallbacks_}});
+                     {"fallbacks", fallbacks_},
+                     {"unknown_variables", h.unknown}});
   return report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";  // names of files need not be UTF-8
 }
 

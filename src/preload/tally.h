@@ -16,11 +16,12 @@ namespace laconic::preload {
 
 /// What a report says of itself.
 struct Heading {
-  int ranks = 0;          ///< together; 0: one process alone
-  std::string policy{};   ///< bound and rules
-  std::string library{};  ///< what calls are left to: "MPI", "NCCL"
-  std::string process{};  ///< which one, where it is one of several that report
-  int lowest_rank = -1;   ///< that this one had; -1: none
+  int ranks = 0;                       ///< together; 0: one process alone
+  std::string policy{};                ///< bound and rules
+  std::string library{};               ///< what calls are left to: "MPI", "NCCL"
+  std::string process{};               ///< which one, where it is one of several that report
+  int lowest_rank = -1;                ///< that this one had; -1: none
+  std::vector<std::string> unknown{};  ///< variables that are set and mean nothing
 };
 
 /// Calls of one collective with arrays of one size class.

@@ -264,6 +264,10 @@ class Doctor(CommandTest):
         text, _ = self.run_laconic("doctor")
         self.assertIn("kernels", text)
 
+    def test_variables(self):
+        self.assertIn("LACONIC_BUOND", self.run_laconic("doctor", environment={"LACONIC_BUOND": "1"})[0])
+        self.assertIn("LACONIC_TIMEOUT='1s': want seconds", self.run_laconic("doctor", environment={"LACONIC_TIMEOUT": "1s"}, code=2)[1])
+
     def test_version(self):
         self.assertRegex(self.run_laconic("--version")[0], r"^laconic \d+\.\d+\.\d+")
 

@@ -79,6 +79,11 @@ class Run(CommandTest):
         self.run_touch("--report", "/dev/null", "--dry-run")
         self.assertEqual(os.listdir(self.path("folder")), [])
 
+    def test_variables_that_mean_nothing(self):
+        said = self.run_touch("--dry-run", environment={"LACONIC_BUOND": "1e-3"})
+        self.assertIn("LACONIC_BUOND is set, but Laconic has no such variable", said)
+        self.assertNotIn("no such variable", self.run_touch("--dry-run", environment={"LACONIC_BOUND": "1e-3"}))
+
     def test_logs_that_cannot_be_written(self):
         os.mkfifo(self.path("pipe"))
         for log in ("absent/log", "pipe"):

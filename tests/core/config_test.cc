@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 
@@ -120,6 +122,21 @@ TEST(Config, FromTheRealEnvironment) {
   EXPECT_EQ(Config::from_environment().timeout_seconds, 7);
   ASSERT_EQ(unsetenv("LACONIC_TIMEOUT"), 0);
   EXPECT_EQ(Config::from_environment().timeout_seconds, std::nullopt);
+}
+
+TEST(Config, NamesThatMeanNothingAreFound) {
+  const auto unknown_with = [](const char* name, const char* value) {
+    EXPECT_EQ(setenv(name, value, 1), 0);
+    const std::vector<std::string> unknown = Config::from_environment().unknown;
+    EXPECT_EQ(unsetenv(name), 0);
+    return std::ranges::count(unknown, name);
+  };
+  for (const char* misspelt : {"LACONIC_BUOND", "LACONIC_", "LACONIC_TIMEOUTS"})
+    EXPECT_EQ(unknown_with(misspelt, "1"), 1);
+  EXPECT_EQ(unknown_with("LACONIC_BUOND", ""), 0);
+  EXPECT_EQ(unknown_with("ALACONIC_X", "1"), 0);
+  for (const char* known : {"LACONIC_TIMEOUT", "LACONIC_NONBLOCKING", "LACONIC_DATA"})
+    EXPECT_EQ(unknown_with(known, known == std::string("LACONIC_NONBLOCKING") ? "on" : "1"), 0) << known;
 }
 
 }  // namespace

@@ -65,6 +65,14 @@ TEST(Tally, OneOfSeveralProcessesSaysWhich) {
   EXPECT_TRUE(tally.to_text(heading).starts_with("laconic: process node1.4711, no bound, NCCL\n"));
 }
 
+TEST(Tally, VariablesThatMeanNothingAreNamed) {
+  const Heading heading{.ranks = 2, .policy = "no bound", .library = "MPI", .unknown = {"LACONIC_BUOND"}};
+  EXPECT_NE(Tally().to_text(heading).find("  LACONIC_BUOND is set, but Laconic has no such variable\n"),
+            std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(Tally().to_json(heading))["unknown_variables"],
+            nlohmann::json::array({"LACONIC_BUOND"}));
+}
+
 TEST(Tally, FilesMayBeCalledAnything) {
   const auto j =
       nlohmann::json::parse(Tally().to_json({.ranks = 2, .policy = "policy caf\xe9.toml", .library = "MPI"}));
