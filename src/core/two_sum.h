@@ -1,5 +1,9 @@
-// The sum of two doubles with its rounding error. Source: Knuth, "The Art of Computer Programming", volume 2.
+// The sum of two doubles with its rounding error. Source: Dekker, "A floating-point technique for extending the
+// available precision", 1971 (Fast2Sum). Knuth's sum, which does not ask which one is larger, goes through infinity
+// where that is the largest double.
 #pragma once
+
+#include <cmath>
 
 namespace laconic {
 
@@ -7,11 +11,11 @@ struct TwoDoubles {
   double high, low;
 };
 
-/// high + low == a + b exactly, whichever is the larger; high is the sum rounded. Nothing may overflow.
+/// high + low == a + b exactly, whichever is the larger; high is the sum rounded, and may not overflow.
 inline TwoDoubles two_sum(double a, double b) {
   const double sum = a + b;
-  const double t = sum - a;
-  return {sum, (a - (sum - t)) + (b - t)};
+  const bool ordered = std::fabs(a) >= std::fabs(b);
+  return {sum, (ordered ? b : a) - (sum - (ordered ? a : b))};
 }
 
 }  // namespace laconic

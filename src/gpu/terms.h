@@ -21,8 +21,8 @@ class Terms {
   LACONIC_GPU_FN static bool finite(double v) { return (std::bit_cast<std::uint64_t>(v) >> 52 & 0x7FF) != 0x7FF; }
   /// a + b - s exactly, for s = a + b rounded.
   LACONIC_GPU_FN static double rest_of(double a, double b, double s) {
-    const double t = s - a;
-    return (a - (s - t)) + (b - t);
+    const bool ordered = std::fabs(a) >= std::fabs(b);  // as core/two_sum.h
+    return (ordered ? b : a) - (s - (ordered ? a : b));
   }
 
   LACONIC_GPU_FN void clear() { n_ = 0; }

@@ -48,6 +48,18 @@ Wide wide_of(const Expansion& e) {
   return sum;
 }
 
+TEST(Expansion, HoldsTheLargestDoubleAndOneThatRoundsBesideIt) {
+  const double most = -std::numeric_limits<double>::max(), other = 0x1.f2617d67cd51bp+1022;
+  for (const bool first : {true, false}) {
+    Expansion e;
+    e.add(first ? most : other);
+    e.add(first ? other : most);
+    EXPECT_EQ(e.to_double(), most + other) << first;
+    e.add(-other);  // what was rounded away is still there
+    EXPECT_EQ(e.to_double(), most) << first;
+  }
+}
+
 TEST(Expansion, HoldsSumsExactly) {
   Random random(1);
   for (int round = 0; round < 2000; ++round) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <vector>
 
 #include "codec/slice_cases.h"
 #include "support/sanitized.h"
@@ -178,6 +180,27 @@ TEST(SliceSumOfSeveral, IsAsOneAfterAnotherWhereGridsHaveOtherBits) {
   EXPECT_EQ(summed(nullptr, noise, frames), summed_in_turn(nullptr, noise, frames));
   const std::vector<Outcome> received = {encoded(zeros, narrow), frames[2]};
   EXPECT_EQ(summed(&noise, noise, received), summed_in_turn(&noise, noise, received));
+}
+
+/// What is left of their sum by rounding lies half a place beyond the largest double where it is worked out carelessly.
+TEST(SliceSumOfSeveral, HasTheLargestDoubleInEitherOrder) {
+  const double most = -std::numeric_limits<double>::max(), other = 0x1.f2617d67cd51bp+1022;
+  const Grid g = make_grid(DType::f64, 1e-3, 1);
+  Array x(DType::f64, 2100), y(DType::f64, 2100);
+  for (std::size_t i = 0; i < x.count; ++i) {
+    x.set_value(i, i % 3 == 0 ? most : 0.25);
+    y.set_value(i, i % 3 == 0 ? other : 0.5);
+  }
+  std::vector<slice::Target> targets = fast_targets();
+  targets.push_back(slice::Target::scalar);
+  for (const slice::Target target : targets) {
+    const OnTarget on(target);
+    const Outcome one = added(x, encoded(x, g), encoded(y, g)), two = added(x, encoded(y, g), encoded(x, g));
+    ASSERT_EQ(one.code, Code::ok);
+    const Array sum = decoded(x, one), turned = decoded(x, two);
+    EXPECT_EQ(sum.value(0), most + other);
+    for (std::size_t i = 0; i < x.count; ++i) ASSERT_EQ(sum.bits(i), turned.bits(i)) << i;
+  }
 }
 
 TEST(SliceSumIntegers, WrapAsUnsignedOnesDo) {

@@ -19,8 +19,8 @@ inline int grow(double* t, int n, double v) {
   int kept = 0;
   for (int i = 0; i < n; ++i) {
     const double s = v + t[i];
-    const double w = s - v;
-    const double low = (v - (s - w)) + (t[i] - w);
+    const bool ordered = __builtin_fabs(v) >= __builtin_fabs(t[i]);
+    const double low = (ordered ? t[i] : v) - (s - (ordered ? v : t[i]));  // as core/two_sum.h
     t[kept] = low;
     kept += low != 0 ? 1 : 0;
     v = s;
