@@ -63,9 +63,11 @@ struct Options {
   /// see p2p.h.
   bool verify = false;
 
-  /// Whether nothing is said about how to compress: only such calls may go to the plain library.
+  /// Whether nothing is said about how to compress: only such calls may go to the plain library. Which schedule
+  /// compressed data would take is nothing to mode plain.
   [[nodiscard]] bool leave_way_open() const {
-    return codec == CodecId::slice && framework == Framework::automatic && schedule == Schedule::automatic;
+    return codec == CodecId::slice && framework == Framework::automatic &&
+           (schedule == Schedule::automatic || mode == Mode::plain);
   }
 
   friend bool operator==(const Options&, const Options&) = default;

@@ -261,7 +261,10 @@ TEST_F(PlainMpi, ShortWayIsForTheSameOptionsOnly) {
   expect_plain(allreduce(view(x), view(got), Op::sum, comm));
   comm.set_defaults(with("1e-3", Mode::compressed));
   EXPECT_EQ(allreduce(view(x), view(got), Op::sum, comm).route, Route::on_grid);
-  comm.set_defaults(with("10x", Mode::plain));  // a bound that cannot be must be refused as ever
+  Options scheduled = with("1e-3", Mode::plain);
+  scheduled.schedule = Schedule::ring;
+  expect_plain(allreduce(view(x), view(got), Op::sum, comm, scheduled));
+  comm.set_defaults(with("100x", Mode::plain));  // a bound that cannot be must be refused as ever
   EXPECT_THROW(allreduce(view(x), view(got), Op::sum, comm), Error);
 }
 
