@@ -47,6 +47,7 @@ struct Outcome {
   const Codec* codec = nullptr;
   Bound bound;
   Grid grid;
+  double largest_bound = 0;  // of all frames: each its own where a ratio is kept; infinite: none is promised
   std::uint64_t raw_bytes = 0;
   std::uint64_t file_bytes = 0;
   std::uint64_t missing = 0;  // values that are the fill value
@@ -105,6 +106,8 @@ std::size_t compress_segment(ConstArray x, Extents extents, const CompressOption
   auto start = Clock::now();
   const std::size_t bytes = frame::encode(*outcome.codec, x, outcome.grid, frame, options.threads, extents);
   outcome.encode_seconds += seconds_since(start);
+  const double bound = frame::peek(frame).grid.bound;
+  outcome.largest_bound = std::max(outcome.largest_bound, bound);
   if (options.verify) {
     start = Clock::now();
     std::memcpy(decoded.data(), x.data, x.bytes());
@@ -112,11 +115,11 @@ std::size_t compress_segment(ConstArray x, Extents extents, const CompressOption
     start = Clock::now();
     frame::decode(frame::Bytes(frame).first(bytes), {decoded.data(), x.count, x.dtype}, options.threads);
     outcome.decode_seconds += seconds_since(start);
-    compare(outcome.quality, x, {decoded.data(), x.count, x.dtype}, outcome.grid.bound, options.fill_value());
+    compare(outcome.quality, x, {decoded.data(), x.count, x.dtype}, bound, options.fill_value());
     if (outcome.quality.violations > 0)
       throw Failure(Exit::bound_violated,
                     fmt::format("verification failed: {} of {} values are outside the bound {:g}; nothing was written",
-                                outcome.quality.violations, x.count, outcome.grid.bound));
+                                outcome.quality.violations, x.count, bound));
   }
   return bytes;
 }
@@ -163,7 +166,7 @@ nlohmann::json to_json(const Outcome& o, const CompressOptions& options, const A
                    {"dims", in.shape().dims},
                    {"codec", o.codec->name()},
                    {"bound", o.bound.to_string()},
-                   {"absolute_bound", finite_or_null(o.grid.bound)},
+                   {"absolute_bound", finite_or_null(o.largest_bound)},
                    {"step", o.grid.step},
                    {"raw_bytes", o.raw_bytes},
                    {"file_bytes", o.file_bytes},
@@ -172,8 +175,8 @@ nlohmann::json to_json(const Outcome& o, const CompressOptions& options, const A
   if (options.verify) {
     const Quality& q = o.quality;
     j["verified"] = {{"max_error", q.max_error},
-                     {"max_error_over_bound", o.grid.bound > 0 && std::isfinite(o.grid.bound)
-                                                  ? finite_or_null(q.max_error / o.grid.bound)
+                     {"max_error_over_bound", o.largest_bound > 0 && std::isfinite(o.largest_bound)
+                                                  ? finite_or_null(q.max_error / o.largest_bound)
                                                   : nlohmann::json(0)},
                      {"violations", q.violations},
                      {"psnr_db", finite_or_null(q.psnr())},
@@ -192,19 +195,20 @@ void print_text(const Outcome& o, const CompressOptions& options, const ArrayRea
                      to_string(in.shape().dims), name_of(in.shape().dtype), human_bytes(raw), printable(options.output),
                      human_bytes(static_cast<double>(o.file_bytes)), raw / static_cast<double>(o.file_bytes)));
   report(fmt::format("{}, {}\n", o.codec->name(),
-                     o.grid.lossless() ? "lossless"
+                     o.largest_bound == 0          ? "lossless"
+                     : std::isinf(o.largest_bound) ? fmt::format("a ratio of {} and no bound", o.bound.to_string())
                      : std::isinf(o.grid.bound)
-                         ? fmt::format("a ratio of {} and no bound", o.bound.to_string())
+                         ? fmt::format("a ratio of {}, by bounds of up to {:g}", o.bound.to_string(), o.largest_bound)
                          : fmt::format("bound {} = {:g} for every value", o.bound.to_string(), o.grid.bound)));
   if (!options.verify) return;
   const Quality& q = o.quality;
-  if (o.grid.lossless()) {
+  if (o.largest_bound == 0) {
     report("verified: every bit came back\n");
   } else {
-    report(
-        fmt::format("verified: max error {:g}{}, PSNR {:.2f} dB, NRMSE {:.3g}\n", q.max_error,
-                    std::isinf(o.grid.bound) ? "" : fmt::format(" = {:.4f} of the bound", q.max_error / o.grid.bound),
-                    q.psnr(), q.nrmse()));
+    report(fmt::format(
+        "verified: max error {:g}{}, PSNR {:.2f} dB, NRMSE {:.3g}\n", q.max_error,
+        std::isinf(o.largest_bound) ? "" : fmt::format(" = {:.4f} of the bound", q.max_error / o.largest_bound),
+        q.psnr(), q.nrmse()));
   }
   if (o.raw_bytes > 0)
     report(fmt::format(
@@ -243,7 +247,7 @@ void add_compress(CommandSyntax app, Session& session) {
   c.argument("input", options->input, "Array: .npy, or raw little-endian values");
   c.option("-o,--output", options->output, "Where to write (default: INPUT.lcz)");
   c.option("-b,--bound", options->bound,
-           "Largest error: 1e-3, 1e-3rel (of the value range), 80dB, lossless; 10x for a ratio (zfp-rate)");
+           "Largest error: 1e-3, 1e-3rel (of the value range), 80dB, lossless; 10x for a ratio");
   c.option("--codec", options->codec, "slice, szx, fzlight, zfp, zfp-rate, lz4, lz4hc, zstd");
   options->hint.add_to(c, "input");
   c.option("--fill", options->fill, "Value that marks missing data: left out of the value range");

@@ -89,7 +89,7 @@ typedef enum laconic_codec LACONIC_ENUM_BASE {
   LACONIC_SZX = 2,
   LACONIC_FZLIGHT = 3,
   LACONIC_ZFP = 4,      /* this and the next ones only if Laconic was built with their library */
-  LACONIC_ZFP_RATE = 5, /* keeps a ratio, "10x", and no bound */
+  LACONIC_ZFP_RATE = 5, /* keeps a ratio, "10x", with so many bits for each block, and no bound */
   LACONIC_LZ4 = 6,      /* from here on: lossless, whatever the bound */
   LACONIC_LZ4HC = 7,
   LACONIC_ZSTD = 8
@@ -122,10 +122,11 @@ extern char laconic_in_place;
  * the environment's (where that says nothing: what stands last below). The same where a call's options are NULL. */
 typedef struct laconic_options {
   size_t struct_size;
-  /* "1e-3" (absolute), "1e-4rel" (of the value range over all ranks), "80dB" (PSNR), "lossless". "operand:" before it
-   * bounds each operand in place of the result; "6sigma:" (or another number from 2 on) gives operands of sums and
-   * averages more, so that the result keeps the bound but where it errs by more than so many standard deviations of
-   * independent errors (averages of scans keep it for certain). NULL: not set; LACONIC_BOUND, else lossless. */
+  /* "1e-3" (absolute), "1e-4rel" (of the value range over all ranks), "80dB" (PSNR), "lossless", "10x" (a ratio in
+   * place of a bound: nothing is promised of the error). "operand:" before a bound is of each operand in place of the
+   * result; "6sigma:" (or another number from 2 on) gives operands of sums and averages more, so that the result keeps
+   * the bound but where it errs by more than so many standard deviations of independent errors (averages of scans keep
+   * it for certain). NULL: not set; LACONIC_BOUND, else lossless. */
   const char* bound;
   int threads;               /* codec threads of this rank, up to 1024; 0: not set; LACONIC_THREADS, else 1 */
   int unconfirmed;           /* 1: no closing exchange; then an error late in a call may be known to some ranks only.

@@ -51,11 +51,13 @@ void require_dtype(const Codec& codec, DType dtype) {
 
 Grid grid_for(const Codec& codec, const Grid& grid) {
   const bool rate = std::isinf(grid.bound);
-  if (codec.promise() == Promise::rate ? !rate : rate)
+  if (rate && codec.promise() == Promise::lossless)
+    throw Error(Code::unsupported, "bound: " + std::string(codec.name()) +
+                                       " loses nothing and keeps no ratio; these do: " +
+                                       names_of([](const Codec& c) { return c.promise() != Promise::lossless; }));
+  if (!rate && codec.promise() == Promise::rate)
     throw Error(Code::unsupported,
-                rate
-                    ? "bound: " + std::string(codec.name()) + " keeps an error bound and no ratio; zfp-rate has a ratio"
-                    : "bound: " + std::string(codec.name()) + " has a ratio, as 10x, and promises no error bound");
+                "bound: " + std::string(codec.name()) + " has a ratio, as 10x, and promises no error bound");
   return codec.promise() == Promise::lossless ? Grid{.dtype = grid.dtype} : grid;
 }
 
@@ -70,13 +72,11 @@ Grid rate_grid(DType dtype, double ratio) {
 
 Grid grid_for(const Codec& codec, DType dtype, const Bound& bound, const Range& range) {
   require_dtype(codec, dtype);
-  if (codec.promise() == Promise::rate) {
-    if (bound.kind == BoundKind::ratio) return rate_grid(dtype, bound.value);
-    return grid_for(codec, Grid{.dtype = dtype});  // says why not
-  }
+  const bool ratio = bound.kind == BoundKind::ratio;
+  const Grid asked = ratio ? rate_grid(dtype, bound.value) : Grid{.dtype = dtype};
+  if (codec.promise() == Promise::rate || (ratio && is_float(dtype))) return grid_for(codec, asked);
   if (codec.promise() == Promise::lossless || !is_float(dtype) || bound.kind == BoundKind::lossless)
     return Grid{.dtype = dtype};
-  if (bound.kind == BoundKind::ratio) grid_for(codec, rate_grid(dtype, bound.value));  // says why not
   return make_grid(dtype, bound.absolute_for(range.width()), range.max_abs());
 }
 

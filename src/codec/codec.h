@@ -128,11 +128,12 @@ const Codec& find_codec(std::string_view name);
 /// Throws Error(unsupported) that says which codecs would do where this one does not take the dtype.
 void require_dtype(const Codec& codec, DType dtype);
 
-/// The grid that a codec's frames have for data on `grid`: a lossless codec's is lossless. For a rate codec `grid` must
-/// be one of rate_grid(), else Error(unsupported).
+/// The grid that a codec is given for data on `grid`: a lossless codec's is lossless. For a rate codec `grid` must be
+/// one of rate_grid(), for a lossless one it must not, else Error(unsupported). One that keeps bounds may have such a
+/// grid too: its frames are then on the finest that keeps the ratio (rate_control.h).
 Grid grid_for(const Codec& codec, const Grid& grid);
 
-/// For rate codecs: step holds the bits per value, and the bound is infinite.
+/// A ratio in place of a bound: step holds the bits per value, and the bound is infinite.
 Grid rate_grid(DType dtype, double ratio);
 
 /// From what a user asks for to what a codec is given, for values of this range. Throws Error(unsupported) for a bound

@@ -28,6 +28,11 @@ Precision precision_of(DType dtype) {
   }
 }
 
+/// Then nothing is promised of the error.
+bool keeps_ratio(const Codec& codec, DType dtype, const Bound& bound) {
+  return bound.kind == BoundKind::ratio && is_float(dtype) && codec.promise() != Promise::lossless;
+}
+
 Budget lossless(DType dtype, const char* fallback = nullptr) {
   Budget b;
   b.grid = make_grid(dtype, 0, 0);
@@ -178,7 +183,7 @@ Budget budget_movement(DType dtype, const Bound& bound, const Range& range) {
 
 Budget budget_movement(const Codec& codec, int encodings, DType dtype, const Bound& bound, const Range& range) {
   Budget b;
-  if (codec.promise() == Promise::rate && bound.kind == BoundKind::ratio) {
+  if (keeps_ratio(codec, dtype, bound)) {
     b.grid = rate_grid(dtype, bound.value);
     b.route = Route::on_grid;
     b.operand_bound = b.result_bound = std::numeric_limits<double>::infinity();
@@ -205,7 +210,7 @@ Budget budget_stepwise(const Codec& codec, int encodings, Op op, DType dtype, co
   b.codec = codec.id();
   b.route = Route::stepwise;
   b.result_bound = std::numeric_limits<double>::infinity();
-  if (codec.promise() == Promise::rate) {
+  if (keeps_ratio(codec, dtype, bound)) {
     b.grid = rate_grid(dtype, bound.value);
     b.operand_bound = b.result_bound;
     return b;

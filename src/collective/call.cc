@@ -101,6 +101,11 @@ void Call::check_codec(DType dtype) {
                   "codec " + std::to_string(static_cast<int>(options_.codec)) + " is none that Laconic knows");
     }
     require_dtype(*codec, dtype);
+    const bool ratio = options_.bound.kind == BoundKind::ratio && is_float(dtype);
+    if (options_.framework == Framework::on_grid && ratio) {
+      throw Error(Code::unsupported,
+                  "framework on_grid: within a ratio each message has a grid of its own; take stepwise");
+    }
     if (framework() == Framework::on_grid && codec->linear() == nullptr) {
       throw Error(Code::unsupported, "codec " + std::string(codec->name()) +
                                          " cannot add compressed arrays: take slice, or the framework stepwise");
@@ -115,7 +120,9 @@ void Call::check_codec(DType dtype) {
 
 Framework Call::framework() const {
   if (options_.framework != Framework::automatic) return options_.framework;
-  return options_.codec == CodecId::slice && proposal_.op != Op::product ? Framework::on_grid : Framework::stepwise;
+  const bool ratio = options_.bound.kind == BoundKind::ratio && is_float(proposal_.dtype);
+  const bool adds = options_.codec == CodecId::slice && proposal_.op != Op::product && !ratio;
+  return adds ? Framework::on_grid : Framework::stepwise;
 }
 
 void Call::check_bound(DType dtype) {

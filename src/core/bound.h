@@ -13,7 +13,7 @@ enum class BoundKind : std::uint8_t {
   absolute = 1,  ///< |error| <= value
   relative = 2,  ///< |error| <= value * (max - min of the finite input values, over all ranks)
   psnr = 3,      ///< |error| <= sqrt(3) * range * 10^(-value / 20): spread evenly, a PSNR of `value` dB, peak = range
-  ratio = 4,     ///< fixed ratio, of zfp-rate alone; the error is reported, not promised
+  ratio = 4,     ///< fixed ratio; the error is reported, not promised
 };
 
 /// Whom the bound is promised to.

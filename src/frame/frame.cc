@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "codec/rate_control.h"
 #include "core/error.h"
 #include "core/parallel.h"
 #include "frame/checksum.h"
@@ -199,12 +200,18 @@ class Operand {
 
 /// A frame around what write(grid, payload, witness) writes, which returns its bytes.
 template <typename Write>
-std::size_t encode_with(const Codec& codec, ConstArray x, const Grid& grid, MutBytes out, Write write) {
+std::size_t encode_with(const Codec& codec, ConstArray x, const Grid& grid, MutBytes out, int threads, Extents extents,
+                        Write write) {
   if (grid.dtype != x.dtype)
     throw Error(Code::invalid_argument,
                 "grid: made for " + std::string(name_of(grid.dtype)) + ", but x is " + std::string(name_of(x.dtype)));
   require_dtype(codec, x.dtype);
-  const Grid own = grid_for(codec, grid);
+  Grid own = grid_for(codec, grid);
+  if (codec.promise() == Promise::bounded && std::isinf(own.bound)) {
+    const auto bytes = static_cast<std::size_t>(own.step / 8 * static_cast<double>(x.count));
+    // Of a few hundred bytes the header is not held against them.
+    own = grid_within_bytes(codec, x, extents, bytes < 4 * header_bytes ? bytes : bytes - header_bytes, threads);
+  }
   Summing writing;
   const std::size_t n = header_bytes + write(own, payload_of(out), writing);
   write_header(codec.id(), own, 1, x.count, out, n, writing);
@@ -239,7 +246,7 @@ std::size_t encode(ConstArray x, const Grid& grid, MutBytes out, int threads) {
 }
 
 std::size_t encode(const Codec& codec, ConstArray x, const Grid& grid, MutBytes out, int threads, Extents extents) {
-  return encode_with(codec, x, grid, out, [&](const Grid& own, MutBytes payload, Witness& writing) {
+  return encode_with(codec, x, grid, out, threads, extents, [&](const Grid& own, MutBytes payload, Witness& writing) {
     return codec.encode(x, own, extents, payload, threads, &writing);
   });
 }
@@ -253,7 +260,7 @@ std::size_t encode_decode(const Codec& codec, ConstArray x, const Grid& grid, Mu
   const LinearCodec* const linear = codec.linear();
   if (linear == nullptr)
     throw Error(Code::unsupported, "codec " + std::string(codec.name()) + " does not read as it writes; slice does");
-  return encode_with(codec, x, grid, out, [&](const Grid& own, MutBytes payload, Witness& writing) {
+  return encode_with(codec, x, grid, out, threads, {}, [&](const Grid& own, MutBytes payload, Witness& writing) {
     return linear->encode_decode(x, own, payload, y, threads, whole_bytes, &writing);
   });
 }

@@ -41,8 +41,9 @@ std::size_t sum_capacity(DType dtype, std::size_t count, std::size_t chunk_bytes
 /// Returns the frame's bytes. The bytes do not depend on the SIMD target or on threads.
 std::size_t encode(ConstArray x, const Grid& grid, MutBytes out, int threads = 1);
 
-/// The same by another codec. Its frame's grid is grid_for(codec, grid). Throws Error(unsupported) for a dtype or grid
-/// that it does not take, and where it was not built in.
+/// The same by another codec. Its frame's grid is grid_for(codec, grid); where that is a ratio's (rate_grid()) and the
+/// codec keeps bounds, the finest whose payload keeps the ratio. Throws Error(unsupported) for a dtype or grid that it
+/// does not take, a ratio that cannot be kept, and where the codec was not built in.
 std::size_t encode(const Codec& codec, ConstArray x, const Grid& grid, MutBytes out, int threads = 1,
                    Extents extents = {});
 

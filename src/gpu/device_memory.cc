@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -159,7 +160,8 @@ void DeviceMemory::divide(MutArray x, int by) {
 
 std::unique_ptr<Kernel> DeviceMemory::movement(std::vector<ConstArray> operands, std::vector<MutArray> results,
                                                const Budget& budget, int threads) {
-  if (budget.codec == CodecId::slice && !budget.reopens && can_code(budget.grid, 1)) {
+  const bool ratio = std::isinf(budget.grid.bound);  // looked for on the host
+  if (budget.codec == CodecId::slice && !budget.reopens && !ratio && can_code(budget.grid, 1)) {
     return std::make_unique<DeviceKernel>(DeviceKernel::Work::movement, *this, lanes(), std::move(operands),
                                           std::move(results), budget, 1, threads);
   }

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import random
 import re
 import resource
 import shutil
@@ -84,11 +85,22 @@ class RoundTrips(CommandTest):
                 worst = max(abs(a - b) for a, b in zip(struct.unpack("<5000f", self.read("x_50x100.f32")), decoded))
                 self.assertLessEqual(worst, report["absolute_bound"] if codec != "zfp-rate" else 0.1)
 
+    def test_a_ratio_in_place_of_a_bound(self):
+        values = [math.sin(i / 50) + random.Random(i).random() / 100 for i in range(50000)]
+        self.write("x.f32", floats(values))
+        report = self.json("compress", "x.f32", "-b", "8x", "--verify", "-f")
+        self.assertEqual(report["verified"]["violations"], 0)
+        self.assertGreater(report["absolute_bound"], 0)
+        self.assertLessEqual(report["verified"]["max_error_over_bound"], 1)
+        self.assertGreater(report["ratio"], 7.8)
+        self.assertLess(report["ratio"], 9)
+        self.assertIn("a ratio of 8x, by bounds of up to", self.run_laconic("compress", "x.f32", "-b", "8x", "-f")[0])
+
     def test_codecs_that_do_not_fit(self):
         self.write("x.f32", floats(wave(100)))
         self.write("x.i32", struct.pack("<100i", *range(100)))
         self.run_laconic("compress", "x.f32", "--codec", "gzip", code=2)
-        for arguments in (["x.i32", "--codec", "szx"], ["x.f32", "-b", "4x"], ["x.f32", "--codec", "zfp-rate"]):
+        for arguments in (["x.i32", "--codec", "szx"], ["x.f32", "-b", "4x", "--codec", "zstd"], ["x.f32", "--codec", "zfp-rate"]):
             _, why = self.run_laconic("compress", *arguments, code=2)
             self.assertRegex(why, "codec|bound")
 

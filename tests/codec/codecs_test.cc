@@ -206,10 +206,13 @@ TEST(CodecNames, SayWhatTheyDoNotTake) {
   EXPECT_EQ(
       encoded_by(find_codec("fzlight"), sample(DType::f16, Kind::smooth, 100), make_grid(DType::f16, 0.1, 1)).code,
       Code::unsupported);
-  EXPECT_EQ(encoded_by(find_codec("szx"), floats, rate_grid(DType::f32, 4)).code, Code::unsupported);
+  EXPECT_EQ(encoded_by(find_codec("lz4"), floats, rate_grid(DType::f32, 4)).code, Code::unsupported);
   EXPECT_EQ(encoded_by(rate, floats, make_grid(DType::f32, 0.1, 1)).code, Code::unsupported);
   EXPECT_THROW(grid_for(rate, DType::f32, Bound::parse("1e-3"), {}), Error);
-  EXPECT_THROW(grid_for(slice_codec(), DType::f32, Bound::parse("10x"), {}), Error);
+  EXPECT_THROW(grid_for(slice_codec(), DType::f32, Bound::parse("33x"), {}), Error);
+  EXPECT_EQ(grid_for(slice_codec(), DType::f32, Bound::parse("8x"), {}).step, 4);
+  EXPECT_TRUE(grid_for(slice_codec(), DType::i32, Bound::parse("8x"), {}).lossless());
+  EXPECT_THROW(grid_for(find_codec("zstd"), DType::f32, Bound::parse("8x"), {}), Error);
   EXPECT_THROW(rate_grid(DType::f32, 0.5), Error);
   EXPECT_THROW(rate_grid(DType::f32, 100), Error);
   EXPECT_EQ(grid_for(rate, DType::f64, Bound::parse("16x"), {}).step, 4);

@@ -150,7 +150,8 @@ TEST(Agreement, WhatIsNotOfferedSaysWhatIs) {
   expect_error(all_throw([](Arguments&) {}, a), Code::unsupported, {"product", "operand:1e-3"});
   a = usual();
   a.options.bound = Bound::parse("10x");
-  expect_error(all_throw([](Arguments&) {}, a), Code::unsupported, {"allreduce"});
+  a.options.framework = Framework::on_grid;
+  expect_error(all_throw([](Arguments&) {}, a), Code::unsupported, {"allreduce", "ratio"});
   a = usual();
   a.dtype = DType::i32;
   a.op = Op::average;
