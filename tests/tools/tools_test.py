@@ -1,0 +1,73 @@
+"""tools/setup, format and tidy in folders that are not like ours, with stand-ins for what they start; and what CMake finds in
+such folders.
+
+    tools_test.py CMAKE
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CMAKE = ""
+
+
+class Tools(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="laconic-tools-")
+        self.addCleanup(folder.cleanup)
+        self.place = os.path.realpath(folder.name)
+        self.stand_ins = os.path.join(self.place, "stand-ins")
+
+    def checkout(self, name="main"):
+        """A folder with our tools, two sources, and none of what git keeps."""
+        root = os.path.join(self.place, name)
+        os.makedirs(os.path.join(root, "tools"))
+        for tool in ("setup", "format", "tidy", "sources"):
+            shutil.copy(os.path.join(ROOT, "tools", tool), os.path.join(root, "tools"))
+        for source in ("src/a.cc", "app/b.cc", "build/made.cc", ".venv/lib/other.cc"):
+            self.write(os.path.join(root, source), "int a;\n")
+        return root
+
+    def write(self, path, text):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        return path
+
+    def script(self, path, text):
+        os.chmod(self.write(path, "#!/bin/bash\n" + text), 0o755)
+
+    def start(self, root, *words, code=0, **environment):
+        done = subprocess.run(words, cwd=root, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
+                              env={**os.environ, "PATH": self.stand_ins + ":" + os.environ["PATH"], "PWD": root, **environment})
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def test_sources_without_git(self):
+        root = self.checkout()
+        self.script(os.path.join(root, ".venv/bin/clang-format"), 'printf "%s\\n" "$@"\n')
+        self.script(os.path.join(root, ".venv/bin/clang-tidy"), "")
+        commands = f'[{{"file": "{root}/src/a.cc"}}, {{"file": "{root}/app/b.cc"}}]'
+        self.script(os.path.join(self.stand_ins, "cmake"), f"mkdir -p build/tidy; echo '{commands}' >build/tidy/compile_commands.json\n")
+        for git in ("exit 128", "exit 0"):  # none here; one of somebody else's, that passes us over
+            with self.subTest(git):
+                self.script(os.path.join(self.stand_ins, "git"), git + "\n")
+                said = self.start(root, "tools/format", "--check")
+                self.assertIn("format: 2 files clean", said)
+                self.assertEqual(sorted(w for w in said.split() if w.endswith(".cc")), ["app/b.cc", "src/a.cc"])
+                self.assertIn("tidy: 2 files clean", self.start(root, "tools/tidy"))
+        self.write(os.path.join(root, "app/b.cc"), '#include "a.cc"\n')
+        self.assertIn("sources are not to be included", self.start(root, "tools/tidy", code=1))
+        shutil.rmtree(os.path.join(root, "app"))
+        self.assertNotIn("clean", self.start(root, "tools/tidy", code=1))
+        shutil.rmtree(os.path.join(root, "src"))
+        self.assertIn("sources: none", self.start(root, "tools/format", "--check", code=1))
+
+
+if __name__ == "__main__":
+    CMAKE = sys.argv.pop(1)
+    unittest.main()
