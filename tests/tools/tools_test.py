@@ -67,6 +67,45 @@ class Tools(unittest.TestCase):
         shutil.rmtree(os.path.join(root, "src"))
         self.assertIn("sources: none", self.start(root, "tools/format", "--check", code=1))
 
+    def test_set_up_refuses_blanks(self):
+        for name in ("a b", "a\tb"):
+            said = self.set_up(self.checkout(name), code=1)
+            self.assertIn("has a blank in its name", said)
+            self.assertNotIn("making .venv", said)
+
+    def set_up(self, root, code=0):
+        """Where all packages are there, and no venv can be made."""
+        self.script(os.path.join(self.stand_ins, "dpkg-query"), "printf installed\n")
+        return self.start(root, "tools/setup", code=code, PYTHONHOME="/nowhere")
+
+    def made(self, root):
+        """A .venv as tools/setup would have made it."""
+        with open(os.path.join(root, "tools/setup"), encoding="utf-8") as f:
+            functions = f.read().rsplit("\ninstall_packages\n", 1)[0]
+        said = self.start(root, "bash", "-c", functions + '\nmake_venv() { :; }\npython=/usr/bin/python3\n'
+                          '[[ -x $python ]] || python=python3\nvenv_recipe', os.path.join(root, "tools/setup"))
+        self.write(os.path.join(root, ".venv/made-from"), said)
+
+    def test_set_up_by_another_way_to_the_folder(self):
+        root = self.checkout()
+        self.made(root)
+        os.symlink(root, os.path.join(self.place, "link"))
+        for way in (root, os.path.join(self.place, "link")):
+            self.assertEqual(self.set_up(way), "setup: ready\n")
+
+    def test_set_up_that_fails_leaves_the_venv(self):
+        root = self.checkout()
+        self.write(os.path.join(root, ".venv/made-from"), "other packages\n")
+        self.assertIn("making .venv", self.set_up(root, code=1))
+        self.assertTrue(os.path.exists(os.path.join(root, ".venv/lib/other.cc")))
+        self.assertFalse(os.path.exists(os.path.join(root, ".venv.before")))
+        os.rename(os.path.join(root, ".venv"), os.path.join(root, ".venv.before"))  # killed in the middle
+        self.write(os.path.join(root, ".venv/half"), "")
+        self.made(root)
+        os.rename(os.path.join(root, ".venv/made-from"), os.path.join(root, ".venv.before/made-from"))
+        self.assertEqual(self.set_up(root), "setup: ready\n")
+        self.assertEqual(sorted(os.listdir(os.path.join(root, ".venv"))), ["lib", "made-from"])
+
 
 if __name__ == "__main__":
     CMAKE = sys.argv.pop(1)
