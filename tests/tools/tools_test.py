@@ -106,6 +106,18 @@ class Tools(unittest.TestCase):
         self.assertEqual(self.set_up(root), "setup: ready\n")
         self.assertEqual(sorted(os.listdir(os.path.join(root, ".venv"))), ["lib", "made-from"])
 
+    def test_mpi_in_folders_with_signs(self):
+        root = os.path.join(self.place, "c++(1)")
+        venv = os.path.join(root, ".venv")
+        self.script(os.path.join(venv, "bin/mpicc"), f'echo "gcc -I/none -I{self.place}/include -lmpi"\n')
+        self.script(os.path.join(venv, "bin/mpiexec"), "")
+        self.write(os.path.join(self.place, "include/mpi.h"), '#define MPICH_VERSION "5.0"\n')
+        self.write(os.path.join(root, "CMakeLists.txt"), "cmake_minimum_required(VERSION 3.22)\nproject(signs LANGUAGES NONE)\n"
+                   f'set(LACONIC_VENV "${{PROJECT_SOURCE_DIR}}/.venv")\nset(LACONIC_MPI mpich)\ninclude("{ROOT}/cmake/LaconicMpi.cmake")\n'
+                   'message(STATUS "launcher: ${LACONIC_MPIEXEC_mpich}")\n')
+        said = self.start(root, CMAKE, "-S", root, "-B", os.path.join(self.place, "made"))
+        self.assertIn(f"launcher: {venv}/bin/mpiexec", said)
+
 
 if __name__ == "__main__":
     CMAKE = sys.argv.pop(1)
