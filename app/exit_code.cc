@@ -14,6 +14,18 @@
 namespace laconic::app {
 namespace {
 
+/// As it may be shown, with the two lines at its end where they are what was wrong and a mark below it.
+std::string shown(const std::string& text) {
+  const std::size_t mark = text.ends_with(" ^") ? text.rfind('\n') : std::string::npos;
+  if (mark == std::string::npos || text.find_first_not_of(' ', mark + 1) != text.size() - 1) return printable(text);
+  const std::size_t marked = text.rfind('\n', mark - 1);
+  if (mark == 0 || marked == std::string::npos) return printable(text);
+  return printable(text.substr(0, marked)) + "\n" + printable(text.substr(marked + 1, mark - marked - 1)) +
+         text.substr(mark);
+}
+
+}  // namespace
+
 Exit exit_for(Code code) {
   switch (code) {
     case Code::ok:
@@ -35,18 +47,6 @@ Exit exit_for(Code code) {
   }
   return Exit::internal;
 }
-
-/// As it may be shown, with the two lines at its end where they are what was wrong and a mark below it.
-std::string shown(const std::string& text) {
-  const std::size_t mark = text.ends_with(" ^") ? text.rfind('\n') : std::string::npos;
-  if (mark == std::string::npos || text.find_first_not_of(' ', mark + 1) != text.size() - 1) return printable(text);
-  const std::size_t marked = text.rfind('\n', mark - 1);
-  if (mark == 0 || marked == std::string::npos) return printable(text);
-  return printable(text.substr(0, marked)) + "\n" + printable(text.substr(marked + 1, mark - marked - 1)) +
-         text.substr(mark);
-}
-
-}  // namespace
 
 const char* exit_code_help() {
   return "Exit codes: 0 ok, 2 wrong usage, 3 input missing or unreadable, 4 wrong size, dims or type of an input,\n"

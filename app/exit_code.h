@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/error.h"
+
 namespace laconic::app {
 
 enum class Exit : int {
@@ -17,6 +19,9 @@ enum class Exit : int {
   communication = 8,   ///< MPI or another carrier failed
   internal = 70,       ///< a defect of Laconic
 };
+
+/// What the library's errors come to.
+Exit exit_for(Code code);
 
 /// The text shown at the end of --help.
 const char* exit_code_help();

@@ -3,6 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <exception>
 
 #include "exit_code.h"
@@ -36,6 +39,8 @@ int report_stack(const StackOptions& options, bool json, bool quiet, const Image
     fmt::print("{}", to_text(result));
     if (!pictures.empty()) fmt::print("pictures: {}\n", printable(pictures.back()));
   }
+  if (std::fflush(stdout) != 0)
+    throw Failure(Exit::no_output, fmt::format("stdout cannot be written: {}", std::strerror(errno)));
   return exit_code_for(result);
 }
 
@@ -54,8 +59,11 @@ int run_stack_rank(const StackOptions& options, bool json, bool quiet, Transport
   } catch (const Failure& e) {
     code = static_cast<int>(e.code());
     failure = std::current_exception();
-  } catch (...) {
-    code = static_cast<int>(Exit::internal);
+  } catch (const Error& e) {
+    code = static_cast<int>(exit_for(e.code()));
+    failure = std::current_exception();
+  } catch (...) {  // of fmt where stdout cannot be written
+    code = static_cast<int>(std::ferror(stdout) != 0 ? Exit::no_output : Exit::internal);
     failure = std::current_exception();
   }
   code = agree(transport, code);

@@ -133,6 +133,14 @@ class BenchCollective(CommandTest):
             with self.subTest((first, second)):
                 self.assertIn("--nonsense", self.run_two(first, second, code=2))
 
+    def test_a_report_that_cannot_be_written_ends_all_ranks_in_order(self):
+        images = self.write("x_50x100.f32", floats(wave(5000)))
+        full = ("sh", "-c", 'exec "$@" >/dev/full', "-")
+        for options in ((), ("--json",)):
+            said = self.run_laconic(*options, "stack", images, "--size", "1", "--repetitions", "1", code=5,
+                                    launcher=(*LAUNCH, "-n", "2", *full))[1]
+            self.assertIn("stdout cannot be written", said)
+
     def test_pictures_that_cannot_be_written_end_all_ranks_in_order(self):
         images = self.write("x_50x100.f32", floats(wave(5000)))
         said = self.run_laconic("stack", images, "--size", "1", "--repetitions", "1", "--out", self.write("plain", b"") + "/sub",
