@@ -8,10 +8,10 @@
 #include <exception>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "core/error.h"
+#include "core/thread.h"
 
 namespace laconic {
 namespace {
@@ -299,22 +299,26 @@ void run_ranks(int ranks, const std::function<void(Transport&)>& body, double ti
   const auto transports = transports_of(group);
   std::mutex mutex;
   std::exception_ptr first;
-  std::vector<std::thread> threads;
-  for (const auto& transport : transports) {
-    threads.emplace_back([&, t = transport.get()] {
-      try {
-        body(*t);
-      } catch (...) {
-        const auto error = std::current_exception();
-        {
-          const std::lock_guard lock(mutex);
-          if (!first) first = error;
-        }
-        group->fail("rank " + std::to_string(t->rank()) + " failed: " + text_of(error));
+  const auto play = [&](Transport& t) {
+    try {
+      body(t);
+    } catch (...) {
+      const auto error = std::current_exception();
+      {
+        const std::lock_guard lock(mutex);
+        if (!first) first = error;
       }
-    });
+      group->fail("rank " + std::to_string(t.rank()) + " failed: " + text_of(error));
+    }
+  };
+  std::vector<Thread> threads;
+  try {
+    for (const auto& transport : transports) threads.emplace_back([&play, t = transport.get()] { play(*t); });
+  } catch (...) {  // those that have begun would wait for the others
+    group->fail("the system has no thread for each of " + std::to_string(ranks) + " ranks");
+    throw;
   }
-  for (std::thread& t : threads) t.join();
+  threads.clear();
   if (first) std::rethrow_exception(first);
 }
 

@@ -213,6 +213,11 @@ class Stack(CommandTest):
         self.assertEqual(sorted(shares), shares)
         self.assertGreater(shares[-1], 80)
 
+    def test_little_stack(self):
+        if cli_support.sanitized():
+            self.skipTest("sanitizers need much themselves")
+        self.run_laconic("stack", "--set", "rtm", "--size", "1", "--repetitions", "1", launcher=("sh", "-c", 'ulimit -s 128; exec "$@"', "-"))
+
     def test_samples(self):
         report = self.json("stack", "--set", "exposures", "-n", "3", "--op", "average", *self.small)
         self.assertEqual(report["images"], 3)
