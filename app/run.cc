@@ -16,6 +16,7 @@
 #include "io/file.h"
 #include "report/json.h"
 #include "report/streams.h"
+#include "run/loading.h"
 #include "run/policy_file.h"
 #include "run/program.h"
 
@@ -27,6 +28,12 @@ struct RunOptions {
   bool verify = false;
   bool dry = false;
   std::vector<std::string> command;
+};
+
+/// The library that goes before the program.
+struct DropIn {
+  std::string library;
+  std::string folder;  ///< where its MPI is; empty where it need not be told
 };
 
 void set(const char* name, const std::string& value) {
@@ -49,7 +56,7 @@ void require_writable(const std::string& report) {
 }
 
 /// What the ranks will see; mistakes are found here, not in every rank.
-void set_environment(const RunOptions& o, const Session& session, const std::string& library) {
+void set_environment(const RunOptions& o, const Session& session, const DropIn& dropin) {
   if (!o.bound.empty()) {
     static_cast<void>(Bound::parse(o.bound));
     set("LACONIC_BOUND", o.bound);
@@ -79,32 +86,42 @@ void set_environment(const RunOptions& o, const Session& session, const std::str
   static_cast<void>(preload::policy_of(config));
   config.apply_log();
   const char* const before = std::getenv("LD_PRELOAD");  // NOLINT(concurrency-mt-unsafe)
-  set("LD_PRELOAD", before == nullptr || *before == '\0' ? library : library + ":" + before);
+  set("LD_PRELOAD", before == nullptr || *before == '\0' ? dropin.library : dropin.library + ":" + before);
+  add_library_folder(dropin.folder);
 }
 
-/// Where the command line itself says what is to be loaded before the program (env LD_PRELOAD=V, mpirun -x
-/// LD_PRELOAD=V, mpiexec -genv LD_PRELOAD V), that comes after the library. Whether Open MPI is told so by -x.
-bool join_preloads(std::vector<std::string>& words, const std::string& library) {
-  constexpr std::string_view name = "LD_PRELOAD";
+/// Where the command line itself gives a variable its value (env NAME=V, mpirun -x NAME=V, mpiexec -genv NAME V), that
+/// becomes joined(V). Whether Open MPI is told of it by -x.
+template <class Joined>
+bool join_given(std::vector<std::string>& words, const std::string& name, Joined joined) {
   bool by_x = false;
   for (std::size_t i = 1; i < words.size(); ++i) {
-    const bool given = words[i].starts_with(std::string(name) + "=");
-    if (given) words[i].insert(name.size() + 1, library + ":");
+    const bool given = words[i].starts_with(name + "=");
     const bool follows = i > 1 && words[i - 1] == name && words[i - 2].ends_with("env");
-    if (follows) words[i].insert(0, library + ":");
-    by_x = by_x || (given && words[i - 1].ends_with("-x"));
+    if (given) words[i] = name + "=" + joined(words[i].substr(name.size() + 1));
+    if (follows) words[i] = joined(words[i]);
+    by_x = by_x || ((given || words[i] == name) && words[i - 1].ends_with("-x"));
   }
   return by_x;
 }
 
+/// What the command line gives comes after the library, and before its MPI's folder. The variables that Open MPI's
+/// launcher has still to be told of.
+std::vector<std::string> join_own(std::vector<std::string>& words, const DropIn& dropin) {
+  const auto preload = [&](const std::string& given) { return dropin.library + ":" + given; };
+  const auto folder = [&](const std::string& given) { return with_library_folder(given, dropin.folder); };
+  std::vector<std::string> untold;
+  if (!join_given(words, "LD_PRELOAD", preload)) untold.emplace_back("LD_PRELOAD");
+  if (!join_given(words, "LD_LIBRARY_PATH", folder) && !dropin.folder.empty()) untold.emplace_back("LD_LIBRARY_PATH");
+  return untold;
+}
+
 /// Open MPI's launcher hands its environment to ranks on other hosts only where it is told to: by -x, or in a list that
 /// bears no -x beside it.
-void export_to_ranks(std::vector<std::string>& words, bool preload_is_given) {
-  std::vector<std::string> names;
+void export_to_ranks(std::vector<std::string>& words, std::vector<std::string> names) {
   for (char** e = environ; *e != nullptr; ++e) {
     const std::string entry = *e;
-    const std::string name = entry.substr(0, entry.find('='));
-    if ((name == "LD_PRELOAD" && !preload_is_given) || name.starts_with("LACONIC_")) names.push_back(name);
+    if (entry.starts_with("LACONIC_")) names.push_back(entry.substr(0, entry.find('=')));
   }
   const std::string more = fmt::format(";{}", fmt::join(names, ";"));
   const auto listed = std::ranges::find(words, "mca_base_env_list");
@@ -120,27 +137,43 @@ void export_to_ranks(std::vector<std::string>& words, bool preload_is_given) {
   }
 }
 
+void say_plan(const Session& session, const MpiOfProgram& mpi, const DropIn& dropin,
+              const std::vector<std::string>& words) {
+  if (session.json) {
+    print_json({{"mpi", mpi.flavour},
+                {"because", mpi.because},
+                {"library", dropin.library},
+                {"library_path", dropin.folder},
+                {"command", words}});
+    return;
+  }
+  fmt::print("MPI      {} ({})\nlibrary  {}\n", mpi.flavour, printable(mpi.because), printable(dropin.library));
+  if (!dropin.folder.empty()) fmt::print("its MPI  in {}, by LD_LIBRARY_PATH\n", printable(dropin.folder));
+  fmt::print("command  {}\n", printable(fmt::format("{}", fmt::join(words, " "))));
+}
+
 int run(const RunOptions& o, const Session& session) {
   if (o.command.empty()) throw Failure(Exit::usage, "no program: laconic run --bound 1e-3rel -- mpirun -n 4 ./app");
   MpiOfProgram mpi{o.mpi, "--mpi says so"};
   require_name_service(o.command);
   if (mpi.flavour.empty()) mpi = mpi_of(o.command);
-  if (mpi.flavour.empty() && !can_be_run(o.command[0]))
+  if (mpi.flavour.empty() && executable_of(o.command[0]).empty())
     throw Failure(Exit::no_input, fmt::format("'{}' is not found, or no file that can be run", o.command[0]));
   if (mpi.flavour.empty()) {
     throw Failure(Exit::usage, fmt::format("'{}' does not show which MPI it uses; say it: --mpi openmpi, mpich or abi",
                                            fmt::join(o.command, " ")));
   }
-  const std::string library = preload_library(mpi.flavour);
+  DropIn dropin{preload_library(mpi.flavour), ""};
+  dropin.folder = folder_of_mpi(dropin.library, o.command);
   // Otherwise every rank would raise its thread level: MPICH wants all ranks to have the same one, and only here is
   // known what all of them run.
   if (mpi.flavour != "openmpi" && does_nothing_in_background(o.command)) set_if_unset("LACONIC_NONBLOCKING", "off");
-  set_environment(o, session, library);
+  set_environment(o, session, dropin);
   std::vector<std::string> words = o.command;
-  const bool preload_is_given = join_preloads(words, library);
+  const std::vector<std::string> untold = join_own(words, dropin);
   if (mpi.flavour == "openmpi" && is_launcher(words[0])) {
     if (flavour_of_launcher(words[0]) != "mpich") {
-      export_to_ranks(words, preload_is_given);
+      export_to_ranks(words, untold);
     } else {
       session.warn(
           fmt::format("'{}' is MPICH's launcher, the program's MPI is Open MPI ({}): its ranks will not find "
@@ -149,14 +182,12 @@ int run(const RunOptions& o, const Session& session) {
     }
   }
   if (o.dry) {
-    if (session.json) {
-      print_json({{"mpi", mpi.flavour}, {"because", mpi.because}, {"library", library}, {"command", words}});
-    } else {
-      fmt::print("MPI      {} ({})\nlibrary  {}\ncommand  {}\n", mpi.flavour, printable(mpi.because),
-                 printable(library), printable(fmt::format("{}", fmt::join(words, " "))));
-    }
+    say_plan(session, mpi, dropin, words);
     return 0;
   }
+  // Otherwise it is the loader that refuses each program, the launcher first.
+  if (const std::string why = why_not_preloaded(dropin.library, ""); !why.empty())
+    throw Failure(Exit::usage, fmt::format("'{}' cannot be loaded before a program: {}", dropin.library, why));
   std::vector<char*> arguments;
   for (const std::string& w : words) arguments.push_back(const_cast<char*>(w.c_str()));
   arguments.push_back(nullptr);

@@ -56,6 +56,12 @@ function(_laconic_mpi_name flavour out)
   set(${out} "Open MPI ${version}" PARENT_SCOPE)
 endfunction()
 
+# For a file that is installed: its MPI is the program's, not the one of this machine, which that one's wrapper wanted to be
+# found. `laconic` finds it (app/run/loading.h).
+function(laconic_forget_mpi_of_build file)
+  install(CODE "file(RPATH_REMOVE FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${file}\")")
+endfunction()
+
 if(LACONIC_MPI)
   find_program(LACONIC_MPICC_openmpi NAMES mpicc.openmpi DOC "Open MPI's compiler wrapper")
   find_program(LACONIC_MPIEXEC_openmpi NAMES mpiexec.openmpi DOC "Open MPI's launcher")

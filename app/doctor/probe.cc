@@ -15,6 +15,7 @@
 #include "codec/slice/target.h"
 #include "core/config.h"
 #include "exit_code.h"
+#include "run/loading.h"
 #include "run/program.h"
 
 namespace laconic::app {
@@ -89,17 +90,18 @@ void examine_codecs(std::vector<Finding>& out) {
                  absent.empty() ? "" : "apt-get install libzfp-dev liblz4-dev libzstd-dev, configure and build again"});
 }
 
+std::string launcher_of_venv() { return (fs::path(LACONIC_SOURCE_DATA).parent_path() / ".venv/bin/mpiexec").string(); }
+
 void examine_mpi(std::vector<Finding>& out) {
   struct Launcher {
     const char* what;
     std::vector<std::string> candidates;
     const char* remedy;
   };
-  const std::string venv = (fs::path(LACONIC_SOURCE_DATA).parent_path() / ".venv/bin/mpiexec").string();
   const std::vector<Launcher> launchers = {
       {"Open MPI", {find_program("mpiexec.openmpi")}, "apt-get install openmpi-bin libopenmpi-dev"},
       {"MPICH",
-       {venv, find_program("mpiexec.mpich")},
+       {launcher_of_venv(), find_program("mpiexec.mpich")},
        "run tools/setup (MPICH 5 from PyPI), or apt-get install mpich libmpich-dev"},
       {"mpiexec in PATH", {find_program("mpiexec")}, "apt-get install openmpi-bin"}};
   for (const Launcher& l : launchers) {
@@ -127,14 +129,21 @@ void examine_mpi(std::vector<Finding>& out) {
 void examine_preload(std::vector<Finding>& out) {
   const std::pair<const char*, const char*> flavours[] = {
       {"openmpi", "Open MPI 4 and 5"}, {"mpich", "MPICH"}, {"abi", "the MPI-5 standard ABI: MPICH 5, Intel MPI"}};
+  const std::vector<std::string> launchers{"mpiexec", "mpiexec.openmpi", "mpiexec.mpich", launcher_of_venv()};
   for (const auto& [flavour, whom] : flavours) {
+    Finding finding{"drop-in", fmt::format("liblaconic-mpi.so ({})", flavour), false,
+                    fmt::format("laconic run cannot serve programs of {}", whom), ""};
     try {
-      out.push_back({"drop-in", fmt::format("liblaconic-mpi.so ({})", flavour), true,
-                     fmt::format("{}: for {}", preload_library(flavour), whom), ""});
+      const std::string library = preload_library(flavour);
+      const std::string folder = folder_of_mpi(library, launchers);
+      const std::string why = why_not_preloaded(library, folder);
+      finding.found = why.empty();
+      if (why.empty()) finding.detail = fmt::format("{}: for {}", library, whom);
+      if (!why.empty()) finding.remedy = fmt::format("{} cannot be loaded: {}", library, why);
     } catch (const Failure& e) {
-      out.push_back({"drop-in", fmt::format("liblaconic-mpi.so ({})", flavour), false,
-                     fmt::format("laconic run cannot serve programs of {}", whom), e.what()});
+      finding.remedy = e.what();
     }
+    out.push_back(finding);
   }
 }
 

@@ -13,9 +13,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <sstream>
 
@@ -29,14 +31,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The file that a word of a command line would run; empty if there is none.
-std::string executable_of(const std::string& word) {
-  std::error_code ignored;
-  const std::string path = word.find('/') != std::string::npos ? word : find_program(word);
-  const bool runs = !path.empty() && fs::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
-  return runs ? path : "";
-}
-
 /// Of an ELF file. Any other has none: it may be large, as data are that a file system marks as programs.
 std::string content_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -46,11 +40,11 @@ std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// What the dynamic loader would load for it, as it says itself: names and paths, among other words.
+/// What the dynamic loader would load for it: names and paths, among other words.
 std::vector<std::string> needs_of(const std::string& path) {
   if (find_program("ldd").empty())
     throw Failure(Exit::usage, "PATH has no ldd, which says what MPI a program uses; say it: --mpi, or mend PATH");
-  std::istringstream words(output_of({"ldd", path}));
+  std::istringstream words(loads_of(path));
   return {std::istream_iterator<std::string>(words), {}};
 }
 
@@ -102,9 +96,9 @@ std::string as_preloaded(const std::string& library) {
 
 }  // namespace
 
-std::string output_of(const std::vector<std::string>& words) {
+Ran run_quietly(const std::vector<std::string>& words, const Variables& more) {
   std::array<int, 2> ends{};
-  if (::pipe(ends.data()) != 0) return "";
+  if (::pipe(ends.data()) != 0) return {};
   const pid_t child = ::fork();
   if (child == 0) {
     const int nothing = ::open("/dev/null", O_RDONLY);  // what there is to read is the program's
@@ -112,6 +106,7 @@ std::string output_of(const std::vector<std::string>& words) {
     ::dup2(ends[1], STDOUT_FILENO);
     ::dup2(ends[1], STDERR_FILENO);
     ::close(ends[0]);
+    for (const auto& [name, value] : more) ::setenv(name.c_str(), value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
     std::vector<char*> arguments;
     for (const std::string& w : words) arguments.push_back(const_cast<char*>(w.c_str()));
     arguments.push_back(nullptr);
@@ -119,16 +114,30 @@ std::string output_of(const std::vector<std::string>& words) {
     ::_exit(127);
   }
   ::close(ends[1]);
-  std::string text;
+  Ran ran;
   std::array<char, 4096> piece{};
   for (ssize_t n = 0; (n = ::read(ends[0], piece.data(), piece.size())) > 0;)
-    text.append(piece.data(), static_cast<std::size_t>(n));
+    ran.text.append(piece.data(), static_cast<std::size_t>(n));
   ::close(ends[0]);
-  if (child > 0) ::waitpid(child, nullptr, 0);
-  return text;
+  if (child > 0) ::waitpid(child, &ran.status, 0);
+  return ran;
 }
 
-bool can_be_run(const std::string& word) { return !executable_of(word).empty(); }
+std::string output_of(const std::vector<std::string>& words) { return run_quietly(words).text; }
+
+const std::string& loads_of(const std::string& path) {
+  static std::map<std::string, std::string> known;
+  const auto [at, is_new] = known.try_emplace(path);
+  if (is_new) at->second = output_of({"ldd", path});
+  return at->second;
+}
+
+std::string executable_of(const std::string& word) {
+  std::error_code ignored;
+  const std::string path = word.find('/') != std::string::npos ? word : find_program(word);
+  const bool runs = !path.empty() && fs::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
+  return runs ? path : "";
+}
 
 bool is_launcher(const std::string& word) {
   const fs::path name = fs::path(word).filename();

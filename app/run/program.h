@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace laconic::app {
@@ -12,8 +13,23 @@ struct MpiOfProgram {
   std::string because;  ///< "/usr/bin/app needs libmpi.so.40"
 };
 
-/// Both streams of a command that is run without a shell between; empty when it cannot run.
+/// What a command that is run without a shell between came to.
+struct Ran {
+  std::string text;  ///< both its streams
+  int status = -1;   ///< as waitpid() has it; -1: no process could be made
+};
+
+/// Of an environment, with their values.
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+/// Reads nothing; with `more` in its environment.
+Ran run_quietly(const std::vector<std::string>& words, const Variables& more = {});
+
+/// Its text alone; empty when it cannot run.
 std::string output_of(const std::vector<std::string>& words);
+
+/// What the dynamic loader would load for a file, in ldd's words, which is asked once; empty where it is not there.
+const std::string& loads_of(const std::string& path);
 
 /// command: a launcher with its arguments, or a program alone. Looks at the files that the words name: what MPI library
 /// a program needs; else (Python, scripts) whose the launcher is, by its --version, if
@@ -26,8 +42,8 @@ MpiOfProgram mpi_of(const std::vector<std::string>& command);
 /// words (Python, scripts).
 bool does_nothing_in_background(const std::vector<std::string>& command);
 
-/// Whether a word names a file that can be run, itself or on the PATH.
-bool can_be_run(const std::string& word);
+/// The file that a word of a command line would run, itself or on the PATH; empty if there is none.
+std::string executable_of(const std::string& word);
 
 /// Whether a word is called as MPIs call their launchers: mpirun, mpiexec, orterun, prterun or prun, or one of these
 /// with an MPI's name behind a dot. Anything else must not be run to find out what it is.

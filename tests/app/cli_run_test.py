@@ -115,6 +115,29 @@ class Run(CommandTest):
         command, _ = self.planned("mpirun", "-n", "2", "./app", environment={"OMPI_MCA_mca_base_env_list": "FOO=1"})
         self.assertNotIn("-x", command)
 
+    def test_the_programs_mpi_is_found_for_the_library(self):
+        names = {"openmpi": "libmpi.so.40", "mpich": "libmpi.so.12", "abi": "libmpi_abi.so.1"}
+        os.makedirs(self.path("bin"))
+        os.makedirs(self.path("lib"))
+        for program in ("bin/app", "bin/mpirun"):
+            os.chmod(self.write(program, b"#!/bin/sh\necho Open MPI\n"), 0o755)
+        os.symlink("bin/app", self.path("elsewhere"))
+        folder = os.path.realpath(self.path("lib"))
+        for mpi in served():
+            def plan(*words):
+                return self.json("run", "--bound", "1e-3", "--mpi", mpi, "--dry-run", "--", *words)
+            self.assertEqual(plan("bin/app")["library_path"], "")
+            self.write("lib/" + names[mpi], b"")
+            for words in (["bin/app"], ["./elsewhere"], ["env", "bin/app"], ["bin/mpirun", "-n", "2", "touch"]):
+                self.assertEqual(os.path.realpath(plan(*words)["library_path"]), folder, words)
+            given = plan("env", "LD_LIBRARY_PATH=a:b", "bin/app")
+            self.assertIn(f"LD_LIBRARY_PATH=a:b:{given['library_path']}", given["command"])
+        if "openmpi" in served():
+            command, _ = self.planned("bin/mpirun", "-n", "2", "touch")
+            self.assertEqual(command[command.index("LD_LIBRARY_PATH") - 1], "-x")
+            command, _ = self.planned("bin/mpirun", "-x", "LD_LIBRARY_PATH", "-n", "2", "touch")
+            self.assertEqual(command.count("LD_LIBRARY_PATH"), 1)
+
     def test_another_mpis_launcher_gets_no_options_of_open_mpis(self):
         os.chmod(self.write("mpiexec", b"#!/bin/sh\necho HYDRA build details:\n"), 0o755)
         self.assertNotIn("-x", self.planned("./mpiexec", "-n", "2", "./app")[0])
@@ -170,6 +193,20 @@ class Run(CommandTest):
                                   text=True, timeout=60, check=False)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn("LD_PRELOAD ends names at blanks and colons", done.stderr)
+
+    def test_libraries_that_cannot_be_loaded(self):
+        if not served():
+            self.skipTest("no MPI was there when Laconic was built")
+        os.makedirs(self.path("lib/" + served()[0]))
+        os.makedirs(self.path("bin"))
+        library = self.write(f"lib/{served()[0]}/liblaconic-mpi.so", b"")
+        command = shutil.copy(cli_support.LACONIC, self.path("bin/laconic"))
+        done = subprocess.run([command, "run", "--mpi", served()[0], "--", "touch", "ran"], cwd=self.folder, capture_output=True, text=True,
+                              timeout=60, check=False)
+        self.assertEqual((done.returncode, self.files()), (2, ["bin", "lib"]), done.stderr)
+        self.assertRegex(done.stderr, f"laconic: '.*{library}' cannot be loaded before a program: .*file too short")
+        done = subprocess.run([command, "doctor"], capture_output=True, text=True, timeout=60, check=False)
+        self.assertRegex(done.stdout, f"{library} cannot be loaded: .*file too short")
 
     @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
     def test_reports_that_may_not_be_written(self):
