@@ -89,6 +89,12 @@ void CommandSyntax::flag(const std::string& names, bool& to, const std::string& 
   app_->add_flag(names, to, help);
 }
 
+void CommandSyntax::refused(const std::string& names, const std::string& why) {
+  app_->add_option_function<std::string>(names,
+                                         [names, why](const std::string&) { throw CLI::ValidationError(names, why); })
+      ->group("");
+}
+
 void CommandSyntax::needs(const std::string& name, const std::string& other) {
   app_->get_option(name)->needs(app_->get_option(other));
 }

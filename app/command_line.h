@@ -42,6 +42,8 @@ class CommandSyntax {
   void list(const std::string& names, std::vector<std::string>& to, const std::string& help);
   void list(const std::string& names, std::vector<int>& to, const std::string& help);
   void flag(const std::string& names, bool& to, const std::string& help);
+  /// One that another command has: --help leaves it out, and giving it is refused with the reason.
+  void refused(const std::string& names, const std::string& why);
 
   /// One that nothing would use without the other, or beside it, is refused then. Both must have been named before.
   void needs(const std::string& name, const std::string& other);

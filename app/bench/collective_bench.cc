@@ -13,6 +13,8 @@
 #include "bench/meter.h"
 #include "bench/over_ranks.h"
 #include "bench/timing.h"
+#include "collective/call.h"
+#include "collective/plain_way.h"
 #include "exit_code.h"
 
 namespace laconic::app {
@@ -30,6 +32,10 @@ Options options_of(const Mode& mode, const Bound& bound) {
   o.schedule = mode.schedule;
   o.mode = mode.way;
   return o;
+}
+
+std::string name_with_codec(const Mode& mode) {
+  return mode.name == "cprp2p" ? fmt::format("cprp2p {}", find_codec(mode.codec)->name()) : mode.name;
 }
 
 /// One mode at one size: what it does, and what is known of it so far.
@@ -66,7 +72,7 @@ class Runner {
 
   ModeResult finish() {
     Transport& t = comm_.transport();
-    result_.name = mode_.name == "cprp2p" ? fmt::format("cprp2p {}", find_codec(mode_.codec)->name()) : mode_.name;
+    result_.name = name_with_codec(mode_);
     if (mode_.schedule != Schedule::automatic) result_.name += fmt::format(" {}", name_of(mode_.schedule));
     if (!mode_.plain && mode_.threads > 1) result_.name += fmt::format(" {} threads", mode_.threads);
     result_.calls = meter_.calls();
@@ -134,16 +140,41 @@ void require_calls(const char* option, int n) {
   if (n < 1 || n > 10000) throw Failure(Exit::usage, fmt::format("{} {} is not between 1 and 10000", option, n));
 }
 
-/// Before anything is measured: whether each codec has a use for the bound.
-void require_bound(const std::vector<Mode>& modes, const Bound& bound, const LoadedField& field) {
+/// Why the library would refuse a mode's calls, or plain MPI has no such; nothing where all is well.
+std::optional<std::string> refusal_of(const Mode& mode, const Task& task, const Bound& bound, const LoadedField& field,
+                                      Communicator& comm) {
+  const DType dtype = field.field.shape.dtype;
+  Call call(task.collective, comm, options_of(mode, bound));
+  call.check_arrays({nullptr, 0, dtype}, {nullptr, 0, dtype}, nullptr);
+  if (task.op != Op::none) call.check_op(task.op, dtype);
+  if (!mode.plain)
+    call.check([&] { static_cast<void>(grid_for(*find_codec(mode.codec), dtype, bound, scan(field.array()))); });
+  if (const auto& refused = call.proposal().refused) return refused->what();
+  const PlainCollectives& library = *comm.transport().plain();
+  if (!mode.plain || task.op == Op::none || library.reduces(dtype, plain_op(task.op, dtype, library))) return {};
+  return fmt::format("plain MPI has no type for {} that it could reduce", name_of(dtype));
+}
+
+/// Before anything is measured: whether each mode can do what is asked.
+void require_possible(const CollectiveOptions& options, const std::vector<Mode>& modes, const Task& task,
+                      const Bound& bound, const LoadedField& field, Communicator& comm) {
+  std::string refusal;
+  std::vector<std::string> others, codecs;
   for (const Mode& mode : modes) {
-    if (mode.plain) continue;
-    try {
-      static_cast<void>(grid_for(*find_codec(mode.codec), field.field.shape.dtype, bound, scan(field.array())));
-    } catch (const Error& e) {
-      throw Failure(Exit::usage, fmt::format("--bound {} in mode {}: {}", bound.to_string(), mode.name, e.what()));
+    if (const auto why = refusal_of(mode, task, bound, field, comm)) {
+      if (refusal.empty()) refusal = fmt::format("in mode {}: {}", name_with_codec(mode), *why);
+      continue;
     }
+    if (std::find(others.begin(), others.end(), mode.name) == others.end()) others.push_back(mode.name);
+    if (mode.name == "cprp2p") codecs.emplace_back(find_codec(mode.codec)->name());
   }
+  if (refusal.empty()) return;
+  std::string remedy = others.empty() ? "" : fmt::format("; --modes {}", fmt::join(others, ","));
+  if (!codecs.empty()) remedy += fmt::format(" --codec {}", fmt::join(codecs, ","));
+  if (!others.empty()) remedy += " can";
+  const std::string op = options.reduces() ? fmt::format(" --op {}", options.op) : "";
+  throw Failure(Exit::usage, fmt::format("{}{} --bound {} of {} {}{}", name_of(task.collective), op, options.bound,
+                                         name_of(field.field.shape.dtype), refusal, remedy));
 }
 
 /// Another order of n each time, the same on all ranks: a call warms caches for the next, and whoever always came after
@@ -170,7 +201,8 @@ SizeResult measure_size(const CollectiveOptions& options, const std::vector<Mode
   SizeResult result;
   result.operand_bytes = work.operand_bytes();
   const double width = common_range(comm.transport(), work).width();
-  result.absolute_bound = bound.kind == BoundKind::ratio ? HUGE_VAL : bound.absolute_for(width);
+  if (is_float(work.send().dtype))  // integers are exact
+    result.absolute_bound = bound.kind == BoundKind::ratio ? HUGE_VAL : bound.absolute_for(width);
   std::vector<Runner> runners;
   runners.reserve(modes.size());
   for (const Mode& mode : modes) runners.emplace_back(mode, bound, work, comm, options.interface);
@@ -190,9 +222,10 @@ void require_alike(const CollectiveOptions& options, const std::vector<std::size
                    Communicator& comm) {
   Transport& t = comm.transport();
   require_same_words(
-      t, fmt::format("{} {} {} {} {} {} {} {} {} {}", name_of(options.collective), options.bound, sizes.size(),
-                     fmt::join(options.modes, ","), fmt::join(options.codecs, ","), fmt::join(options.schedules, ","),
-                     options.repetitions, options.warm_up, options.turn, name_of(field.field.shape.dtype)));
+      t, fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", name_of(options.collective), options.op, options.root,
+                     options.bound, sizes.size(), fmt::join(options.modes, ","), fmt::join(options.codecs, ","),
+                     fmt::join(options.schedules, ","), options.repetitions, options.warm_up, options.turn,
+                     name_of(field.field.shape.dtype)));
   for (const std::size_t bytes : sizes) require_same_count(t, bytes / size_of(field.field.shape.dtype));
   require_same_count(t, field.array().count);
   require_same_bytes(t, field.bytes, "read other files");
@@ -211,16 +244,23 @@ CollectiveResult measure_collective(const CollectiveOptions& options, Communicat
   require_calls("--repetitions", options.repetitions);
   require_calls("--warm-up", options.warm_up);
   require_calls("--turn", options.turn);
-  const std::vector<Mode> modes = chosen_modes(options);
+  if (options.root < 0 || options.root >= comm.size())
+    throw Failure(Exit::usage,
+                  fmt::format("--root {}: of {} ranks the last is {}", options.root, comm.size(), comm.size() - 1));
   std::vector<std::size_t> sizes;
   for (const std::string& text : options.sizes) sizes.push_back(parse_size(text));
-  const Bound asked = Bound::parse(options.bound);
+  Bound asked = Bound::parse(options.bound);
   const LoadedField field = load_data(options);
+  if (!is_float(field.field.shape.dtype)) asked = {};
   const Bound bound = without_fill(asked, field);
-  require_bound(modes, bound, field);
+  const Task task{options.collective, options.reduces() ? parse_op(options.op) : Op::none, options.root};
+  const std::vector<Mode> modes = chosen_modes(options, bound, field);
+  require_possible(options, modes, task, bound, field, comm);
 
   CollectiveResult result;
   result.collective = options.collective;
+  if (options.reduces()) result.op = options.op;
+  if (options.has_root()) result.root = options.root;
   result.field = field.field.name;
   result.dtype = name_of(field.field.shape.dtype);
   result.bound = asked.to_string();
@@ -230,7 +270,7 @@ CollectiveResult measure_collective(const CollectiveOptions& options, Communicat
   result.counts_wire = !options.interface.empty();
   require_alike(options, sizes, field, comm);
   for (const std::size_t bytes : sizes) {
-    CollectiveWork work(options.collective, field, bytes, comm.rank(), comm.size());
+    CollectiveWork work(task, field, bytes, comm.rank(), comm.size());
     result.sizes.push_back(measure_size(options, modes, bound, work, comm));
     each_size(result);
   }

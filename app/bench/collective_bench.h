@@ -45,6 +45,8 @@ struct SizeResult {
 
 struct CollectiveResult {
   Collective collective{};
+  std::string op;           ///< of a reduction, else empty
+  std::optional<int> root;  ///< where there is one
   std::string field, dtype, bound, mpi;
   int ranks = 0;
   int repetitions = 0;  ///< turns of each mode

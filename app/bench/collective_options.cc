@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 
 #include "exit_code.h"
@@ -18,24 +19,47 @@ struct Command {
 };
 
 constexpr std::array<Command, 8> commands{{
-    {Collective::allreduce, "Every rank gets the sum of all ranks' arrays"},
+    {Collective::allreduce, "Every rank gets the sum (or --op) of all ranks' arrays"},
     {Collective::allgather, "Every rank gets all ranks' arrays"},
-    {Collective::bcast, "Every rank gets rank 0's array"},
-    {Collective::scatter, "Every rank gets its share of rank 0's array"},
-    {Collective::gather, "Rank 0 gets all ranks' arrays"},
-    {Collective::reduce_scatter, "Every rank gets its share of the sum"},
+    {Collective::bcast, "Every rank gets the root's array"},
+    {Collective::scatter, "Every rank gets its share of the root's array"},
+    {Collective::gather, "The root gets all ranks' arrays"},
+    {Collective::reduce_scatter, "Every rank gets its share of the sum (or --op)"},
     {Collective::alltoall, "Every rank has a block for every rank"},
-    {Collective::reduce, "Rank 0 gets the sum of all ranks' arrays"},
+    {Collective::reduce, "The root gets the sum (or --op) of all ranks' arrays"},
 }};
 
-/// Throws for a codec that is unknown, or was not built in.
-const Codec& usable_codec(const std::string& name) {
-  const Codec& codec = find_codec(name);
-  if (!codec.available())
-    throw Failure(
-        Exit::usage,
-        fmt::format("--codec {}: its library was not there when Laconic was built; see laconic doctor", name));
-  return codec;
+/// Whether a codec can code these data within the bound.
+bool codes(const Codec& codec, const Bound& bound, const ConstArray& data) {
+  if (!codec.available()) return false;
+  try {
+    static_cast<void>(grid_for(codec, data.dtype, bound, scan(data)));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// Those of --codec. Throws for one that is unknown, or was not built in.
+std::vector<const Codec*> usable_codecs(const CollectiveOptions& options, const Bound& bound,
+                                        const LoadedField& field) {
+  std::vector<const Codec*> codecs;
+  for (const std::string& name : options.codecs) {
+    if (name == "all") {
+      std::copy_if(all_codecs().begin(), all_codecs().end(), std::back_inserter(codecs),
+                   [&](const Codec* c) { return codes(*c, bound, field.array()); });
+      continue;
+    }
+    codecs.push_back(&find_codec(name));
+    if (!codecs.back()->available())
+      throw Failure(
+          Exit::usage,
+          fmt::format("--codec {}: its library was not there when Laconic was built; see laconic doctor", name));
+  }
+  if (codecs.empty())
+    throw Failure(Exit::usage, fmt::format("--codec all: no codec takes {} within --bound {}",
+                                           name_of(field.field.shape.dtype), options.bound));
+  return codecs;
 }
 
 Schedule schedule_named(const std::string& name) {
@@ -76,13 +100,23 @@ void require_users(const CollectiveOptions& options) {
 }  // namespace
 
 void CollectiveOptions::add_to(CommandSyntax c) {
-  c.option("file", file, "Array file, f32 or f64 (default: a sample field)");
+  c.option("file", file, "Array file (default: a sample field)");
   hint.add_to(c, "file");
   c.option("--field", field, "Sample field");
   c.option("--data", data, "Folder with sample fields and MANIFEST.json");
   c.list("--size", sizes, "Bytes of a rank's operand, such as 64KiB,64MiB; the data are repeated or cut to them");
-  c.option("-b,--bound", bound, "Bound on every value of the result");
-  c.list("--codec", codecs, "Codecs of the mode cprp2p");
+  c.option("-b,--bound", bound, "Bound on every value of the result (of integers: none, they stay exact)");
+  if (reduces()) {
+    c.choice("--op", op, {"sum", "average", "min", "max"}, "What all ranks' values come to (default: sum)");
+  } else {
+    c.refused("--op", "is for allreduce, reduce and reduce_scatter");
+  }
+  if (has_root()) {
+    c.option("--root", root, "The root's rank");
+  } else {
+    c.refused("--root", "is for bcast, scatter, gather and reduce");
+  }
+  c.list("--codec", codecs, "Codecs of the mode cprp2p; all: those that have a use for the bound and the data");
   c.list("--modes", modes,
          "What takes turns: plain (the MPI's own), cprp2p (every message compressed), ccoll (szx, step by step), "
          "zccl (fzlight, step by step), zccl-mt (the same by --threads), laconic (on the grid), auto (laconic or "
@@ -100,6 +134,16 @@ void CollectiveOptions::add_to(CommandSyntax c) {
   c.excludes("--data", "file");
 }
 
+bool CollectiveOptions::reduces() const {
+  return collective == Collective::allreduce || collective == Collective::reduce ||
+         collective == Collective::reduce_scatter;
+}
+
+bool CollectiveOptions::has_root() const {
+  return collective == Collective::bcast || collective == Collective::scatter || collective == Collective::gather ||
+         collective == Collective::reduce;
+}
+
 void add_collective_benches(CommandSyntax bench, const std::function<void(const CollectiveOptions&)>& chosen) {
   for (const Command& command : commands) {
     auto options = std::make_shared<CollectiveOptions>();
@@ -111,7 +155,7 @@ void add_collective_benches(CommandSyntax bench, const std::function<void(const 
   }
 }
 
-std::vector<Mode> chosen_modes(const CollectiveOptions& options) {
+std::vector<Mode> chosen_modes(const CollectiveOptions& options, const Bound& bound, const LoadedField& field) {
   const int threads = checked_threads(options.threads);
   std::vector<Mode> modes;
   for (auto it = options.modes.begin(); it != options.modes.end(); ++it) {
@@ -120,8 +164,8 @@ std::vector<Mode> chosen_modes(const CollectiveOptions& options) {
     if (name == "plain") {
       modes.push_back({name, true});
     } else if (name == "cprp2p") {
-      for (const std::string& codec : options.codecs)
-        modes.push_back({name, false, usable_codec(codec).id(), Framework::point_to_point, threads});
+      for (const Codec* codec : usable_codecs(options, bound, field))
+        modes.push_back({name, false, codec->id(), Framework::point_to_point, threads});
     } else if (name == "ccoll") {
       modes.push_back({name, false, CodecId::szx, Framework::stepwise, 1});
     } else if (name == "zccl") {
@@ -155,10 +199,6 @@ LoadedField load_data(const CollectiveOptions& options) {
     const ArrayReader in(options.file, options.hint.hint());
     field = {options.file, options.file, in.shape(), std::nullopt, {}};
   }
-  const DType dtype = field.shape.dtype;
-  if (dtype != DType::f32 && dtype != DType::f64)
-    throw Failure(Exit::bad_data,
-                  fmt::format("{} holds {}; a collective is measured with f32 or f64", field.name, name_of(dtype)));
   if (count_of(field.shape, field.path) == 0) throw Failure(Exit::bad_data, fmt::format("{} is empty", field.name));
   return load(field);
 }

@@ -32,6 +32,8 @@ struct CollectiveOptions {
   std::string data;
   std::vector<std::string> sizes{"64MiB"};
   std::string bound = "1e-3rel";
+  std::string op = "sum";  ///< of a reduction
+  int root = 0;
   std::vector<std::string> codecs{"fzlight"};
   std::vector<std::string> modes{"plain", "cprp2p", "ccoll", "zccl", "laconic"};
   std::vector<std::string> schedules{"automatic"};
@@ -42,16 +44,18 @@ struct CollectiveOptions {
   std::string interface;  ///< counts the bytes on the wire; empty: not counted
 
   void add_to(CommandSyntax command);
+  [[nodiscard]] bool reduces() const;
+  [[nodiscard]] bool has_root() const;
 };
 
 /// Adds a command for each collective to `bench`; `chosen` is called with the options of the one on the command line.
 void add_collective_benches(CommandSyntax bench, const std::function<void(const CollectiveOptions&)>& chosen);
 
-/// What takes turns, in the order of --modes; cprp2p once for each codec, laconic for each schedule. Throws
-/// Failure(usage).
-std::vector<Mode> chosen_modes(const CollectiveOptions& options);
+/// What takes turns, in the order of --modes; cprp2p once for each codec, laconic for each schedule. Of the codecs,
+/// `all` are those that have a use for the bound and the field's elements. Throws Failure(usage).
+std::vector<Mode> chosen_modes(const CollectiveOptions& options, const Bound& bound, const LoadedField& field);
 
-/// The data: the file, or the sample field. Throws Failure(bad_data) when it is empty or neither f32 nor f64.
+/// The data: the file, or the sample field. Throws Failure(bad_data) when it is empty.
 LoadedField load_data(const CollectiveOptions& options);
 
 }  // namespace laconic::app

@@ -71,8 +71,10 @@ std::string text_of_last(const CollectiveResult& r) {
   const SizeResult& size = r.sizes.back();
   std::string out;
   if (r.sizes.size() == 1) {
-    out = fmt::format("{} of {} ({}) over {} ranks, {}, bound {}; medians of {}\n", name_of(r.collective),
-                      printable(r.field), r.dtype, r.ranks, r.mpi, r.bound, size.modes.front().calls);
+    const std::string op = r.op.empty() ? "" : fmt::format(" ({})", r.op);
+    const std::string root = r.root ? fmt::format(", root {}", *r.root) : "";
+    out = fmt::format("{}{} of {} ({}) over {} ranks{}, {}, bound {}; medians of {}\n", name_of(r.collective), op,
+                      printable(r.field), r.dtype, r.ranks, root, r.mpi, r.bound, size.modes.front().calls);
   }
   std::vector<std::string> head{"mode",    "time",  "speed-up",    "ratio",   "sent",    "codec",   "wire",
                                 "compute", "other", "error/bound", "outside", "scratch", "allowed", "same bits"};
@@ -94,6 +96,8 @@ nlohmann::json to_json(const CollectiveResult& r) {
                      {"modes", modes}});
   }
   return {{"collective", name_of(r.collective)},
+          {"op", r.op.empty() ? nlohmann::json(nullptr) : nlohmann::json(r.op)},
+          {"root", r.root ? nlohmann::json(*r.root) : nlohmann::json(nullptr)},
           {"field", r.field},
           {"dtype", r.dtype},
           {"bound", r.bound},

@@ -7,8 +7,16 @@
 #include "bench/dataset.h"
 #include "collective/communicator.h"
 #include "collective/metadata.h"
+#include "core/op.h"
 
 namespace laconic::app {
+
+/// What is called.
+struct Task {
+  Collective collective = Collective::allreduce;
+  Op op = Op::none;  ///< of a reduction
+  int root = 0;      ///< where there is one
+};
 
 /// How far a result is from the exact one. Of one rank.
 struct Verdict {
@@ -21,13 +29,13 @@ struct Verdict {
 constexpr std::size_t operand_shift = 4099;
 
 /// Rank r's operand is the field, repeated, from value operand_shift * r on: every rank knows what the others bring,
-/// and no two bring the same. Root is rank 0, reductions are sums.
+/// and no two bring the same.
 class CollectiveWork {
  public:
   /// bytes: of one rank's operand, which is what it brings to an allreduce, reduce, reduce_scatter, allgather, gather
   /// or alltoall, and what it gets from a bcast or a scatter; rounded down to whole shares where ranks get shares, and
   /// up to one value a rank. The field must outlive this.
-  CollectiveWork(Collective collective, const LoadedField& field, std::size_t bytes, int rank, int ranks);
+  CollectiveWork(const Task& task, const LoadedField& field, std::size_t bytes, int rank, int ranks);
 
   [[nodiscard]] ConstArray send() const { return {send_.data(), send_.size() / element_, dtype_}; }
   [[nodiscard]] MutArray recv() { return {recv_.data(), recv_.size() / element_, dtype_}; }
@@ -40,7 +48,7 @@ class CollectiveWork {
 
   /// To be called before the collective, every time: what is sent from recv() is put there.
   void prepare();
-  /// Fills recv() with NaN: values that nobody writes are then found.
+  /// Fills recv() with NaN (integers: ones): values that nobody writes are then found.
   void spoil();
   const Report& run(Communicator& comm, const Options& options);
   /// By the plain library. Throws Failure(usage) for more elements than it can take.
@@ -48,18 +56,22 @@ class CollectiveWork {
   [[nodiscard]] Verdict judge(double bound) const;
 
  private:
-  // `count` values of the result from `first` on are one rank's, or the sum of all ranks', from `source` on.
+  // `count` values of the result from `first` on are one rank's, or what all ranks' come to, from `source` on.
   struct Piece {
     std::size_t first, count, source;
-    int rank;  // -1: the sum
+    int rank;  // -1: all
   };
 
+  void move_plainly(PlainCollectives& library);
   [[nodiscard]] std::vector<Piece> pieces() const;
   void copy_operand(int rank, std::size_t first, std::size_t count, std::uint8_t* out) const;
-  template <class T>
+  template <class Element>
   void judge_piece(const Piece& piece, double bound, Verdict& verdict) const;
+  template <class Number>
+  void judge_value(Number got, Number exact, double bound, Verdict& verdict) const;
+  [[nodiscard]] bool is_root() const { return rank_ == task_.root; }
 
-  Collective collective_;
+  Task task_;
   const LoadedField& field_;
   DType dtype_;
   std::size_t element_;

@@ -5,6 +5,7 @@
 
 import json
 import os
+import struct
 import subprocess
 import sys
 import unittest
@@ -17,10 +18,22 @@ LAUNCH = []
 PLAIN_AND_PUBLISHED = ["plain", "cprp2p fzlight", "ccoll", "zccl", "laconic"]
 
 
+def elements(dtype):
+    """The wave as values of that type; of integers they are so large that sums wrap."""
+    if dtype == "bf16":
+        return b"".join(struct.pack("<f", v)[2:] for v in wave(5001))
+    letter = {"f16": "e", "f32": "f", "f64": "d", "i32": "i", "i64": "q", "u32": "I", "u64": "Q"}[dtype]
+    values = wave(5001)
+    if dtype[0] in "iu":
+        top = 2 ** (int(dtype[1:]) - (dtype[0] == "i")) - 1
+        values = [top - int(100 * v) if i % 3 else int(100 * v) for i, v in enumerate(values)]
+    return struct.pack(f"<5001{letter}", *values)
+
+
 class BenchCollective(CommandTest):
-    def run_ranks(self, ranks, *arguments, code=0):
-        field = self.write("x_5001.f32", floats(wave(5001)))
-        out, said = self.run_laconic("--json", "bench", *arguments, field, code=code, launcher=(*LAUNCH, "-n", str(ranks)))
+    def run_ranks(self, ranks, collective, *arguments, code=0, dtype="f32"):
+        field = self.write(f"x_5001.{dtype}", elements(dtype))
+        out, said = self.run_laconic("--json", "bench", collective, field, *arguments, code=code, launcher=(*LAUNCH, "-n", str(ranks)))
         return said if code else json.loads(out)
 
     def check(self, report, collective, ranks, modes, sizes=1):
@@ -58,6 +71,61 @@ class BenchCollective(CommandTest):
                          ["plain", "cprp2p slice 2 threads", "cprp2p szx 2 threads", "zccl-mt 2 threads", "laconic 2 threads"])
         for size in report["sizes"]:
             self.assertEqual(sum(m["violations"] for m in size["modes"] if m["promised"]), 0)
+
+    def test_operations(self):
+        for collective, op, dtype in (("allreduce", "average", "f32"), ("reduce", "max", "f64"), ("reduce_scatter", "min", "f32"),
+                                      ("reduce_scatter", "average", "f64")):
+            with self.subTest((collective, op)):
+                report = self.run_ranks(3, collective, "--op", op, "--size", "40k", "--repetitions", "1", dtype=dtype)
+                self.check(report, collective, 3, PLAIN_AND_PUBLISHED)
+                self.assertEqual((report["op"], report["dtype"]), (op, dtype))
+
+    def test_roots(self):
+        for collective in ("bcast", "scatter", "gather", "reduce"):
+            with self.subTest(collective):
+                report = self.run_ranks(3, collective, "--root", "2", "--size", "40k", "--repetitions", "1", "--modes", "plain,laconic")
+                self.check(report, collective, 3, ["plain", "laconic"])
+                self.assertEqual(report["root"], 2)
+        for root in ("3", "-1"):
+            self.assertIn(f"--root {root}", self.run_ranks(3, "bcast", "--root", root, code=2))
+
+    def test_types(self):
+        report = self.run_ranks(2, "bcast", "--size", "40k", "--repetitions", "1", "--modes", "plain,laconic", dtype="f16")
+        self.check(report, "bcast", 2, ["plain", "laconic"])
+        for dtype in ("f16", "bf16"):
+            report = self.run_ranks(2, "allreduce", "--size", "40k", "--repetitions", "1", "--modes", "laconic", dtype=dtype)
+            laconic = report["sizes"][0]["modes"][0]  # whose errors are mostly those of the type
+            self.assertEqual((laconic["promised"], laconic["violations"], laconic["identical_on_all_ranks"]), (True, 0, True))
+            self.assertGreater(laconic["ratio"], 1)
+        for dtype, op in (("i32", "max"), ("u32", "sum"), ("i64", "sum"), ("u64", "min")):
+            with self.subTest(dtype):
+                report = self.run_ranks(2, "allreduce", "--op", op, "--size", "40k", "--repetitions", "1", "--modes",
+                                        "plain,cprp2p,laconic,auto", "--codec", "slice", dtype=dtype)
+                self.assertEqual((report["dtype"], report["bound"]), (dtype, "lossless"))
+                for mode in report["sizes"][0]["modes"]:
+                    self.assertEqual((mode["violations"], mode["max_error"], mode["identical_on_all_ranks"]), (0, 0, True))
+
+    def test_all_codecs(self):
+        modes = {}
+        for dtype in ("f32", "i32"):
+            report = self.run_ranks(2, "allgather", "--size", "40k", "--repetitions", "1", "--modes", "cprp2p", "--codec", "all", dtype=dtype)
+            modes[dtype] = {m["mode"].split()[1] for m in report["sizes"][0]["modes"]}
+        self.assertLessEqual({"slice", "szx", "fzlight"}, modes["f32"])
+        self.assertTrue({"szx", "fzlight", "zfp", "zfp-rate"}.isdisjoint(modes["i32"]))
+        self.assertNotIn("zfp-rate", modes["f32"])
+
+    def test_what_a_mode_cannot_do_is_refused_before_the_run(self):
+        for dtype, arguments, words in (("f16", ("allreduce", "--modes", "plain,laconic"), ("no type for f16", "--modes laconic can")),
+                                        ("u32", ("allreduce", "--op", "average", "--modes", "plain,laconic"), ("average of u32 is no integer",)),
+                                        ("f16", ("bcast",), ("fzlight does not code f16", "--modes plain,laconic can")),
+                                        ("i64", ("bcast", "--codec", "zfp,lz4"), ("in mode cprp2p zfp", "zfp does not code i64")),
+                                        ("f32", ("bcast", "--codec", "slice,zfp-rate"), ("zfp-rate has a ratio, as 10x", "--codec slice can")),
+                                        ("f32", ("bcast", "--op", "max"), ("--op: is for allreduce, reduce",)),
+                                        ("f32", ("allgather", "--root", "0"), ("--root: is for bcast, scatter",))):
+            with self.subTest(arguments):
+                said = self.run_ranks(1, *arguments, code=2, dtype=dtype)
+                for word in words:
+                    self.assertIn(word, said)
 
     def test_schedules(self):
         report = self.run_ranks(3, "allreduce", "--size", "100k", "--modes", "laconic", "--schedule",
