@@ -19,6 +19,7 @@
 #include "command.h"
 #include "core/error.h"
 #include "exit_code.h"
+#include "launcher.h"
 #include "report/json.h"
 #include "report/progress.h"
 #include "report/table.h"
@@ -326,9 +327,15 @@ int run_bench_codec(const Session& session, const BenchOptions& options) {
   return static_cast<int>(kept ? Exit::ok : Exit::bound_violated);
 }
 
-int run_bench_collective(const CollectiveOptions& options) {
-  throw Failure(Exit::usage, fmt::format("bench {} needs the ranks of an MPI: mpiexec -n 4 laconic bench {}",
-                                         name_of(options.collective), name_of(options.collective)));
+int run_bench_collective(const Session& session, const CollectiveOptions& options) {
+  const char* const name = name_of(options.collective);
+  if (options.ranks == 0)
+    throw Failure(Exit::usage, fmt::format("bench {} needs the ranks of an MPI: laconic bench {} --ranks 4, or "
+                                           "mpiexec -n 4 laconic bench {}",
+                                           name, name, name));
+  if (options.ranks < 1 || options.ranks > 256)
+    throw Failure(Exit::usage, fmt::format("--ranks {} is not between 1 and 256", options.ranks));
+  become_launcher(options.mpi, options.ranks, session.arguments);
 }
 
 }  // namespace
@@ -352,8 +359,8 @@ void add_bench(CommandSyntax app, Session& session) {
     c.excludes(timing, "--ratio");
   c.on_chosen(
       [&session, options] { session.command = [&session, options] { return run_bench_codec(session, *options); }; });
-  add_collective_benches(bench, [&session](const CollectiveOptions& chosen) {
-    session.command = [chosen] { return run_bench_collective(chosen); };
+  add_collective_benches(bench, false, [&session](const CollectiveOptions& chosen) {
+    session.command = [&session, chosen] { return run_bench_collective(session, chosen); };
   });
   add_error_bench(bench, session);
 }

@@ -14,6 +14,7 @@ struct Session {
   bool quiet = false;  ///< no progress bars, no report; errors only
   /// Set by the chosen command while parsing; run afterwards. Returns an exit code.
   std::function<int()> command;
+  char** arguments = nullptr;  ///< the command line, null at its end
 
   [[nodiscard]] bool progress() const { return !json && !quiet; }
   void warn(const std::string& what) const {

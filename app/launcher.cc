@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "doctor/probe.h"
@@ -59,6 +60,32 @@ std::string folder_at_launcher(const std::string& library) {
   return "";
 }
 
+std::string helper_of(const std::string& flavour) { return executable_folder() + "/laconic-mpi-" + flavour; }
+
+/// The launcher of an MPI that ranks can be started with, and its options; they begin with the MPI's name.
+std::vector<std::string> launcher_of(const std::string& flavour) {
+  const std::vector<std::vector<std::string>> launchers{LACONIC_LAUNCHERS};
+  for (const std::vector<std::string>& l : launchers) {
+    const bool wanted = flavour.empty() || l[0] == flavour;
+    if (wanted && ::access(l[1].c_str(), X_OK) == 0 && ::access(helper_of(l[0]).c_str(), X_OK) == 0) return l;
+  }
+  throw Failure(Exit::usage,
+                fmt::format("--ranks: there is no launcher of {} that Laconic was built with, or no laconic-mpi-... "
+                            "beside this command; laconic doctor says what there is",
+                            flavour.empty() ? "an MPI" : flavour));
+}
+
+/// What the launchers want of a person who has few processors, or is root.
+void set_environment_for(int ranks) {
+  if (std::thread::hardware_concurrency() < static_cast<unsigned>(ranks)) {  // waiting ranks let others run
+    ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+    ::setenv("MPIR_CVAR_POLLS_BEFORE_YIELD", "1", 0);
+  }
+  if (::geteuid() != 0) return;
+  ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
+  ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
+}
+
 }  // namespace
 
 bool is_first_rank() {
@@ -69,7 +96,7 @@ bool is_first_rank() {
 void become_mpi_program(char** arguments) {
   const std::string flavour = launcher_flavour();
   if (flavour.empty() || !is_for_ranks(arguments)) return;
-  const std::string helper = executable_folder() + "/laconic-mpi-" + flavour;
+  const std::string helper = helper_of(flavour);
   // An installed one does not say where its MPI is.
   add_library_folder(folder_at_launcher(flavour == "openmpi" ? "libmpi.so.40" : "libmpi.so.12"));
   ::execv(helper.c_str(), arguments);
@@ -78,6 +105,26 @@ void become_mpi_program(char** arguments) {
       fmt::format("started by {}'s launcher, but '{}' cannot be run: {}; install that MPI's development files and "
                   "build again",
                   flavour, helper, std::strerror(errno)));
+}
+
+void become_launcher(const std::string& flavour, int ranks, char** arguments) {
+  std::vector<std::string> words = launcher_of(flavour);
+  words.erase(words.begin());
+  words.insert(words.end(), {"-n", std::to_string(ranks), executable_folder() + "/laconic"});
+  for (char** a = arguments + 1; *a != nullptr; ++a) {
+    const std::string word = *a;
+    if (word == "--ranks" || word == "--mpi") {
+      ++a;  // its value
+    } else if (!word.starts_with("--ranks=") && !word.starts_with("--mpi=")) {
+      words.push_back(word);
+    }
+  }
+  set_environment_for(ranks);
+  std::vector<char*> pointers;
+  for (std::string& w : words) pointers.push_back(w.data());
+  pointers.push_back(nullptr);
+  ::execv(pointers[0], pointers.data());
+  throw Failure(Exit::communication, fmt::format("'{}' cannot be run: {}", words[0], std::strerror(errno)));
 }
 
 }  // namespace laconic::app

@@ -28,6 +28,7 @@ int run(int argc, char** argv) {
                                  std::string("laconic ") + LACONIC_VERSION, laconic::app::exit_code_help());
   laconic::app::CommandSyntax app = line.syntax();
   Session session;
+  session.arguments = argv;
   app.flag("--json", session.json, "Machine-readable output: one JSON object on stdout");
   app.flag("-q,--quiet", session.quiet, "No report and no progress bar");
   laconic::app::add_compress(app, session);

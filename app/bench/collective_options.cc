@@ -99,7 +99,7 @@ void require_users(const CollectiveOptions& options) {
 
 }  // namespace
 
-void CollectiveOptions::add_to(CommandSyntax c) {
+void CollectiveOptions::add_to(CommandSyntax c, bool launched) {
   c.option("file", file, "Array file (default: a sample field)");
   hint.add_to(c, "file");
   c.option("--field", field, "Sample field");
@@ -130,6 +130,15 @@ void CollectiveOptions::add_to(CommandSyntax c) {
            "link is the mode's before it");
   c.option("--warm-up", warm_up, "Calls before any is timed (auto learns from its first five or so)");
   c.option("--wire", interface, "Count the bytes that cross this network interface, such as eth0");
+  if (launched) {
+    c.refused("--ranks", "is for laconic bench without a launcher, which says how many there are");
+    c.refused("--mpi", "is for laconic bench without a launcher");
+  } else {
+    c.option("--ranks", ranks,
+             "Start so many ranks on this machine, by the launcher of an MPI (0: there is a launcher)");
+    c.choice("--mpi", mpi, {"openmpi", "mpich"}, "Which MPI's launcher");
+    c.needs("--mpi", "--ranks");
+  }
   c.excludes("--field", "file");
   c.excludes("--data", "file");
 }
@@ -144,13 +153,14 @@ bool CollectiveOptions::has_root() const {
          collective == Collective::reduce;
 }
 
-void add_collective_benches(CommandSyntax bench, const std::function<void(const CollectiveOptions&)>& chosen) {
+void add_collective_benches(CommandSyntax bench, bool launched,
+                            const std::function<void(const CollectiveOptions&)>& chosen) {
   for (const Command& command : commands) {
     auto options = std::make_shared<CollectiveOptions>();
     options->collective = command.collective;
     CommandSyntax c = bench.add_command(name_of(command.collective),
                                         fmt::format("{}: plain MPI, published designs, Laconic", command.help));
-    options->add_to(c);
+    options->add_to(c, launched);
     c.on_chosen([chosen, options] { chosen(*options); });
   }
 }

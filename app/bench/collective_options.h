@@ -42,14 +42,18 @@ struct CollectiveOptions {
   int warm_up = 1;        ///< calls before any is timed
   int turn = 1;           ///< calls of a mode whose turn it is; of several the first is not timed
   std::string interface;  ///< counts the bytes on the wire; empty: not counted
+  int ranks = 0;          ///< that the command is to start; 0: a launcher has
+  std::string mpi;        ///< by the launcher of this one; empty: of any
 
-  void add_to(CommandSyntax command);
+  /// launched: by an MPI launcher, which has said how many ranks there are.
+  void add_to(CommandSyntax command, bool launched);
   [[nodiscard]] bool reduces() const;
   [[nodiscard]] bool has_root() const;
 };
 
 /// Adds a command for each collective to `bench`; `chosen` is called with the options of the one on the command line.
-void add_collective_benches(CommandSyntax bench, const std::function<void(const CollectiveOptions&)>& chosen);
+void add_collective_benches(CommandSyntax bench, bool launched,
+                            const std::function<void(const CollectiveOptions&)>& chosen);
 
 /// What takes turns, in the order of --modes; cprp2p once for each codec, laconic for each schedule. Of the codecs,
 /// `all` are those that have a use for the bound and the field's elements. Throws Failure(usage).

@@ -69,7 +69,7 @@ void add_commands(laconic::app::CommandSyntax app, Job& job) {
   });
   laconic::app::CommandSyntax benches =
       app.add_command("bench", "Collectives of plain MPI, published designs, Laconic");
-  laconic::app::add_collective_benches(benches, [&job](const laconic::app::CollectiveOptions& options) {
+  laconic::app::add_collective_benches(benches, true, [&job](const laconic::app::CollectiveOptions& options) {
     job.work = [&job, options](laconic::Transport& t) { return bench(job, options, t); };
   });
 }

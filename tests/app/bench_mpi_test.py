@@ -127,6 +127,14 @@ class BenchCollective(CommandTest):
                 for word in words:
                     self.assertIn(word, said)
 
+    def test_it_starts_its_own_ranks(self):
+        field = self.write("x_5001.f32", elements("f32"))
+        mpi = "openmpi" if "openmpi" in LAUNCH[0] else "mpich"
+        report = self.json("bench", "allreduce", "--mpi", mpi, "--ranks=2", field, "--size", "40k", "--repetitions", "1", "--modes", "plain,laconic")
+        self.check(report, "allreduce", 2, ["plain", "laconic"])
+        self.assertIn("Open MPI" if mpi == "openmpi" else "MPICH", report["mpi"])
+        self.assertIn("--ranks: is for laconic bench without a launcher", self.run_ranks(1, "bcast", "--ranks", "2", code=2))
+
     def test_schedules(self):
         report = self.run_ranks(3, "allreduce", "--size", "100k", "--modes", "laconic", "--schedule",
                                 "automatic,ring,two-level", "--repetitions", "1")

@@ -156,6 +156,8 @@ class BenchCollective(CommandTest):
         _, said = self.run_laconic("bench", "allgather", code=2)
         self.assertIn("mpiexec", said)
         self.run_laconic("bench", "allsum", code=2)
+        self.assertIn("--ranks 257", self.run_laconic("bench", "allgather", "--ranks", "257", code=2)[1])
+        self.assertIn("--mpi requires --ranks", self.run_laconic("bench", "allgather", "--mpi", "mpich", code=2)[1])
 
 
 class Stack(CommandTest):
