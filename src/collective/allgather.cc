@@ -10,6 +10,7 @@
 #include "collective/call.h"
 #include "collective/choice.h"
 #include "collective/plain_way.h"
+#include "collective/pool.h"
 
 namespace laconic {
 
@@ -84,6 +85,7 @@ const Report& allgather_parts(ConstArray send, const MutArray& recv, const Parts
   }
   if (const Report* done = plain.if_cheaper(agreed)) return *done;
   const Apart sent(send, recv, results[me].data, comm.memory());
+  if (sent.get().data != send.data) comm.pool().hold_beside(send.bytes());
   send = sent.get();
   const Budget budget = call.decide_movement(send.dtype, agreed);
   std::vector<ConstArray> operands(results.size(), ConstArray{nullptr, 0, send.dtype});

@@ -8,6 +8,7 @@
 #include "collective/exact_sum.h"
 #include "collective/movement.h"
 #include "collective/pairs.h"
+#include "collective/pool.h"
 #include "schedule/pairwise.h"
 
 namespace laconic {
@@ -31,10 +32,12 @@ std::size_t longest_of(const std::vector<ConstArray>& blocks) {
 /// Room for one slab of this rank's block for each rank.
 class Slabs {
  public:
-  Slabs(std::size_t ranks, std::size_t block, DType dtype)
+  Slabs(std::size_t ranks, std::size_t block, DType dtype, BufferPool& pool)
       : bytes_(std::min(slab_values, block) * size_of(dtype)),
         dtype_(dtype),
-        room_(std::make_unique_for_overwrite<std::uint8_t[]>(bytes_ * ranks)) {}
+        room_(std::make_unique_for_overwrite<std::uint8_t[]>(bytes_ * ranks)) {
+    pool.hold_beside(bytes_ * ranks);
+  }
   [[nodiscard]] MutArray of(std::size_t rank, std::size_t count) const {
     return {room_.get() + rank * bytes_, count, dtype_};
   }
@@ -99,7 +102,7 @@ std::optional<Failure> exact_reduce_scatter(const std::vector<ConstArray>& opera
                                             std::size_t segment_values, int threads, Communicator& comm,
                                             Report& report) {
   const auto me = static_cast<std::size_t>(comm.rank());
-  const Slabs slabs(operands.size(), result.count, result.dtype);
+  const Slabs slabs(operands.size(), result.count, result.dtype, comm.pool());
   Exchange exchange(result.dtype, segment_values, threads, comm, report);
   for (std::size_t first = 0; first < longest_of(operands); first += slab_values) {
     const auto summands = collect(operands, first, slabs, me, exchange);
@@ -119,8 +122,8 @@ std::optional<Failure> exact_scan(ConstArray send, MutArray recv, Op op, bool ex
   const auto operands = split(send, shares);
   const auto results = split(recv, shares);
   const std::size_t nobody = exclusive ? 0 : n;  // the rank that gets nothing
-  const Slabs slabs(n, shares[me], send.dtype);
-  const Slabs sums(n, shares[me], send.dtype);
+  const Slabs slabs(n, shares[me], send.dtype, comm.pool());
+  const Slabs sums(n, shares[me], send.dtype, comm.pool());
   Exchange exchange(send.dtype, segment_values, threads, comm, report);
   for (std::size_t first = 0; first < longest_of(operands); first += slab_values) {
     const auto summands = collect(operands, first, slabs, me, exchange);

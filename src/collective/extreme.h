@@ -22,6 +22,9 @@ class ExtremeKernel final : public Kernel {
   std::size_t add_plain(const Part& part, frame::Bytes held, ConstArray received, frame::MutBytes out) override;
   [[noreturn]] void keep(const Part& part) override;
   void deliver(const Part& part, frame::Bytes message) override { frames_.deliver(part, message); }
+  [[nodiscard]] std::size_t scratch_bytes() const override {
+    return own_.capacity() + other_.capacity() + frame_.capacity() + zeros_.capacity() + sum_.capacity();
+  }
 
  private:
   using Scratch = std::vector<std::uint8_t>;

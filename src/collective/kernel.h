@@ -140,6 +140,9 @@ class Kernel {
   /// Of the time spent here so far, what went into arithmetic on plain values; asking sets it back to 0.
   double take_compute_seconds() { return std::exchange(compute_seconds_, 0); }
 
+  /// Room that it has for itself, in the host's memory. It only grows.
+  [[nodiscard]] virtual std::size_t scratch_bytes() const { return 0; }
+
   /// What to call between two pieces of work, so that messages make progress meanwhile.
   void on_pause(std::function<void()> progress) { progress_ = std::move(progress); }
 

@@ -27,6 +27,7 @@ class MovementKernel final : public Kernel {
   void deliver(const Part& part, frame::Bytes message) override;
   [[nodiscard]] bool reopens() const override { return budget_.reopens; }
   std::size_t reopen(const Part& part, frame::Bytes received, frame::MutBytes out) override;
+  [[nodiscard]] std::size_t scratch_bytes() const override { return opened_.capacity(); }
 
   /// Any elements as a message, and back; Error(corrupt) for another message than is due.
   std::size_t encode(ConstArray x, frame::MutBytes out) const;

@@ -85,7 +85,7 @@ struct Report {
   std::uint64_t local_bytes = 0;     ///< sent as plain elements within a node; not in stats
   std::uint64_t bytes_received = 0;  ///< payload, metadata included; without plain elements
   std::uint64_t messages_sent = 0;
-  std::uint64_t scratch_bytes = 0;  ///< most bytes of messages held at one time
+  std::uint64_t scratch_bytes = 0;  ///< most bytes of messages held at one time, and kernels' room and copies
   double agreement_seconds = 0;     ///< of stats.wire_seconds: the first exchange, which ends when all ranks have come
   /// Where the call was verified (which no other member counts): the largest |result - exact| over all ranks, where the
   /// exact result is rounded to the type, and how many elements were compared. Else NaN and 0.

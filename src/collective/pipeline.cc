@@ -49,6 +49,7 @@ std::optional<Failure> Pipeline::run(const std::optional<Failure>& earlier) {
     throw;
   }
   kernel_.forget();
+  comm_.pool().hold_beside(kernel_.scratch_bytes());
   return failure_;
 }
 

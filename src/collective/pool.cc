@@ -32,6 +32,7 @@ struct BufferPool::Shelf {
   std::array<std::size_t, 3> longest{};                ///< that there has been
   std::size_t in_use = 0;
   std::size_t peak = 0;
+  std::size_t beside = 0;  ///< no messages
   bool abandoned = false;
 
   Free& of(Content content) { return free[static_cast<std::size_t>(content)]; }
@@ -100,7 +101,11 @@ void BufferPool::filled(const MessagePtr& message, std::size_t size) {
   shelf_->peak = std::max(shelf_->peak, shelf_->in_use);
 }
 
-std::size_t BufferPool::take_peak() { return std::exchange(shelf_->peak, shelf_->in_use); }
+void BufferPool::hold_beside(std::size_t bytes) { shelf_->beside += bytes; }
+
+std::size_t BufferPool::take_peak() {
+  return std::exchange(shelf_->peak, shelf_->in_use) + std::exchange(shelf_->beside, 0);
+}
 
 void BufferPool::abandon() { shelf_->abandoned = true; }
 

@@ -57,7 +57,10 @@ class BufferPool {
   /// Says that a message's size is final, for the account below.
   void filled(const MessagePtr& message, std::size_t size);
 
-  /// Most filled bytes in use at one time since the last call of this.
+  /// Says that a call holds so many bytes that are no messages until it ends.
+  void hold_beside(std::size_t bytes);
+
+  /// Most filled bytes in use at one time since the last call of this, and what was held beside.
   std::size_t take_peak();
 
   /// Messages that are still in use will never be freed: a transport that failed may write to them at any time.

@@ -8,6 +8,7 @@
 #include "collective/exact.h"
 #include "collective/movement.h"
 #include "collective/plain_way.h"
+#include "collective/pool.h"
 #include "collective/reduction.h"
 
 namespace laconic {
@@ -40,7 +41,8 @@ std::optional<Failure> exactly(ConstArray send, MutArray recv, Op op, int root, 
   std::unique_ptr<std::uint8_t[]> room;
   MutArray own = results[me];
   if (!at_root) {
-    room = std::make_unique_for_overwrite<std::uint8_t[]>(shares[me] * size_of(send.dtype));
+    room = std::make_unique_for_overwrite<std::uint8_t[]>(own.bytes());
+    comm.pool().hold_beside(own.bytes());
     own.data = room.get();
   }
   const int threads = call.options().threads;

@@ -9,6 +9,7 @@
 #include "collective/choice.h"
 #include "collective/exact.h"
 #include "collective/plain_way.h"
+#include "collective/pool.h"
 #include "collective/reduction.h"
 #include "schedule/direct.h"
 #include "schedule/ring.h"
@@ -82,6 +83,7 @@ std::optional<Failure> on_grid(ConstArray send, MutArray recv, const std::vector
   const auto operands = split(send, blocks);
   const std::size_t mine = blocks_each * static_cast<std::size_t>(comm.rank());
   const Beside beside(recv, slabs > 1 && overlap(recv, send) && recv.data != operands[mine].data, comm.memory());
+  if (beside.get().data != recv.data) comm.pool().hold_beside(recv.bytes());
   std::vector<MutArray> results(blocks.size(), MutArray{nullptr, 0, recv.dtype});
   std::ranges::copy(split(beside.get(), std::span(blocks).subspan(mine, blocks_each)),
                     results.begin() + static_cast<std::ptrdiff_t>(mine));

@@ -27,6 +27,9 @@ class StepwiseKernel final : public Kernel {
   void deliver(const Part& part, frame::Bytes message) override;
   [[nodiscard]] bool reopens() const override { return frames_.reopens(); }
   std::size_t reopen(const Part& part, frame::Bytes received, frame::MutBytes out) override;
+  [[nodiscard]] std::size_t scratch_bytes() const override {
+    return sum_.capacity() + other_.capacity() + frames_.scratch_bytes();
+  }
 
  private:
   using Scratch = std::vector<std::uint8_t>;
