@@ -15,6 +15,7 @@
 #include "doctor/probe.h"
 #include "exit_code.h"
 #include "run/loading.h"
+#include "run/program.h"
 
 namespace laconic::app {
 namespace {
@@ -98,7 +99,8 @@ void become_mpi_program(char** arguments) {
   if (flavour.empty() || !is_for_ranks(arguments)) return;
   const std::string helper = helper_of(flavour);
   // An installed one does not say where its MPI is.
-  add_library_folder(folder_at_launcher(flavour == "openmpi" ? "libmpi.so.40" : "libmpi.so.12"));
+  if (loads_of(helper).find(" => not found") != std::string::npos)
+    add_library_folder(folder_at_launcher(flavour == "openmpi" ? "libmpi.so.40" : "libmpi.so.12"));
   ::execv(helper.c_str(), arguments);
   throw Failure(
       Exit::communication,

@@ -82,6 +82,9 @@ class Experiment {
     plain_result_.resize(operand_.size());
     laconic_result_.resize(operand_.size());
     laconic_options_.bound = Bound::parse(options.bound);
+    if (laconic_options_.bound.kind == BoundKind::ratio)
+      throw Failure(Exit::usage,
+                    fmt::format("--bound {}: promises nothing that the sum could be held against", options.bound));
     laconic_options_.mode = laconic::Mode::compressed;
     laconic_options_.threads = checked_threads(options.threads);
   }

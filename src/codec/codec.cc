@@ -73,8 +73,8 @@ Grid rate_grid(DType dtype, double ratio) {
 Grid grid_for(const Codec& codec, DType dtype, const Bound& bound, const Range& range) {
   require_dtype(codec, dtype);
   const bool ratio = bound.kind == BoundKind::ratio;
-  const Grid asked = ratio ? rate_grid(dtype, bound.value) : Grid{.dtype = dtype};
-  if (codec.promise() == Promise::rate || (ratio && is_float(dtype))) return grid_for(codec, asked);
+  if (codec.promise() == Promise::rate || (ratio && is_float(dtype)))
+    return grid_for(codec, ratio ? rate_grid(dtype, bound.value) : Grid{.dtype = dtype});
   if (codec.promise() == Promise::lossless || !is_float(dtype) || bound.kind == BoundKind::lossless)
     return Grid{.dtype = dtype};
   return make_grid(dtype, bound.absolute_for(range.width()), range.max_abs());

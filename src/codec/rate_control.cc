@@ -64,15 +64,27 @@ struct Bracket {
   double fine, coarse;
 };
 
-/// Of all that tells bounds apart: from the smallest elements' last place to twice the largest value, where 0 is left.
+/// Of make_grid().
+Bracket all_steps(DType dtype) { return dtype == DType::f64 ? Bracket{-900, 900} : Bracket{-110, 120}; }
+
+/// Of all that tells bounds apart: from the smallest step to where 0 is left, of zfp too, which keeps some bits more.
 Bracket all_bounds(DType dtype, const Range& range) {
-  const Bracket steps = dtype == DType::f64 ? Bracket{-900, 900} : Bracket{-110, 120};  // of make_grid()
-  return {steps.fine, std::clamp(std::log2(range.max_abs()) + 1, steps.fine + 1, steps.coarse)};
+  const Bracket steps = all_steps(dtype);
+  return {steps.fine, std::clamp(std::log2(range.max_abs()) + 9, steps.fine + 1, steps.coarse)};
 }
 
-/// The finest that is enough; nothing where the coarsest is not.
+/// The finest that is enough; nothing where the coarsest is not. By ever longer strides from there, since encoding is
+/// slowest within bounds that hardly any value keeps.
 std::optional<double> bisected(const Sizes& sizes, double most_bytes, Bracket b) {
   if (sizes.within(b.coarse) > most_bytes) return std::nullopt;
+  for (double stride = 2; b.coarse - stride > b.fine; stride *= 2) {
+    const double at = b.coarse - stride;
+    if (sizes.within(at) > most_bytes) {
+      b.fine = at;
+      break;
+    }
+    b.coarse = at;
+  }
   while (b.coarse - b.fine > resolution) {
     const double middle = (b.fine + b.coarse) / 2;
     (sizes.within(middle) <= most_bytes ? b.coarse : b.fine) = middle;
@@ -127,8 +139,9 @@ Grid grid_within_bytes(const Codec& codec, ConstArray x, Extents extents, std::s
     if (!found && all.on(lossless) <= most) return lossless;
   }
   if (found) return all.grid(*found);
-  const std::string beside =
+  std::string beside =
       range.non_finite == 0 ? "" : " (" + std::to_string(range.non_finite) + " are NaN or infinite, which are kept)";
+  if (std::log2(range.max_abs()) > all_steps(x.dtype).coarse - 1) beside += " (some lie beyond the largest step)";
   throw Error(Code::unsupported, "bound: no bound brings these " + std::to_string(x.count) + " elements to " +
                                      std::to_string(most_bytes) + " bytes by " + std::string(codec.name()) + beside +
                                      "; ask for a smaller ratio");

@@ -230,7 +230,8 @@ void Call::check_apart(const std::vector<ConstArray>& sent, const std::vector<Mu
 void Call::scan_operand(ConstArray operand) { scan_operand(std::span(&operand, 1)); }
 
 void Call::scan_operand(std::span<const ConstArray> parts) {
-  if (options_.bound.kind == BoundKind::lossless || !is_float(proposal_.dtype)) return;
+  const BoundKind kind = options_.bound.kind;
+  if (kind == BoundKind::lossless || kind == BoundKind::ratio || !is_float(proposal_.dtype)) return;
   check([&] {
     const Timed clock(report_.stats.compute_seconds);
     proposal_.range = moves_on_grid() ? moving_range(comm_.memory(), parts, options_.bound, options_.threads)

@@ -301,6 +301,9 @@ std::size_t Mail::take(MutArray room, int from, int tag) {
 
 void Mail::open(MutArray part, const Message& message, int from) {
   guarded("rank " + std::to_string(comm_.rank()) + ", from rank " + std::to_string(from) + ": ", [&] {
+    if (message.bytes().empty())
+      throw Error(Code::corrupt,
+                  "an empty message: the sender could not encode that part, and says why, or it is damaged");
     const frame::Header header = frame::check(message.bytes());
     if (header.grid.dtype != part.dtype || header.count != part.count) {
       throw Error(Code::corrupt, "a frame of " + std::to_string(header.count) + " elements came where " +

@@ -27,7 +27,7 @@ void require_use(const Codec& codec, DType dtype, const std::optional<Bound>& wi
   if (!within) return;
   const bool ratio = within->kind == BoundKind::ratio;
   // Where nothing is lost, a ratio would pass for a bound.
-  static_cast<void>(grid_for(codec, ratio ? rate_grid(dtype, 1) : Grid{.dtype = dtype}));  // says why not
+  static_cast<void>(grid_for(codec, ratio ? rate_grid(dtype, within->value) : Grid{.dtype = dtype}));  // says why not
   static_cast<void>(grid_for(codec, dtype, *within, Range{}));
 }
 

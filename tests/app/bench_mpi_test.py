@@ -226,7 +226,7 @@ class BenchCollective(CommandTest):
         self.assertNotIn("MPI_ABORT", said.upper())
 
     def test_failures(self):
-        for wrong in (("--modes", "zccl-mt"), ("--codec", "gzip"), ("-b", "10x"), ("--schedule", "square", "-t", "1"), ("--wire", "nonsense0"),
+        for wrong in (("--modes", "zccl-mt"), ("--codec", "gzip"), ("-b", "100x"), ("--schedule", "square", "-t", "1"), ("--wire", "nonsense0"),
                       ("--warm-up", "-5"), ("--turn", "0")):
             with self.subTest(wrong):
                 said = self.run_ranks(1, "allreduce", "--size", "1k", *wrong, code=2)

@@ -63,6 +63,15 @@ TEST_P(RateControl, ByEveryCodecThatKeepsBounds) {
   }
 }
 
+TEST_P(RateControl, UpToTheTypesBits) {
+  for (const Codec* codec : built_codecs()) {
+    if (codec->promise() != Promise::bounded || !codec->takes(GetParam())) continue;
+    for (const Kind kind : {Kind::smooth, Kind::noise, Kind::constant})
+      for (const double ratio : {16.0, 8.0 * static_cast<double>(size_of(GetParam()))})
+        if (ratio <= 16 || codec->name() == "slice") expect_kept(*codec, GetParam(), kind, 20000, ratio);
+  }
+}
+
 TEST_P(RateControl, BeginsWithASampleOfMuch) {
   for (const Kind kind : all_kinds) expect_kept(slice_codec(), GetParam(), kind, 270001, 3.0);
 }

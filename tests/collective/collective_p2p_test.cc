@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -211,6 +212,21 @@ TEST(PointToPoint, WhatTheSenderMayNotDoTheReceiverHearsOf) {
     expect_throws(Code::invalid_argument, {"dest", "sendrecv"}, [&] { send(view(x), rank, 0, comm, {}); });
     expect_throws(Code::invalid_argument, {"source 2"}, [&] { recv(view(x), 2, 0, comm, {}); });
     EXPECT_TRUE(comm.usable());
+  });
+}
+
+TEST(PointToPoint, APartThatNoBoundShortensIsToldOf) {
+  on_ranks(2, [](int rank, Communicator& comm) {
+    std::vector<float> x(20000, NAN), got(20000);
+    for (std::size_t i = 0; i < x.size(); i += 2) x[i] = static_cast<float>(i);
+    if (rank == 0)
+      expect_throws(Code::unsupported, {"10000 are NaN"},
+                    [&] { send(view(std::as_const(x)), 1, 0, comm, with("30x")); });
+    if (rank == 1) expect_throws(Code::corrupt, {"sender could not"}, [&] { recv(view(got), 0, 0, comm, {}); });
+    std::fill(x.begin(), x.end(), 1.0F);
+    if (rank == 0) send(view(std::as_const(x)), 1, 0, comm, with("30x"));
+    if (rank == 1) recv(view(got), 0, 0, comm, {});
+    EXPECT_TRUE(rank == 0 || got == x);
   });
 }
 

@@ -167,7 +167,7 @@ TEST(Policy, MistakesNameTheLine) {
             "p.toml:2:9: codec:");
   EXPECT_EQ(complaint("[[rule]]\ncodec = \"szx\"\ndatatype = \"i32\"\n").substr(0, 18), "p.toml:2:9: codec:");
   EXPECT_EQ(complaint("[[rule]]\ndatatype = [\"i32\", \"f32\"]\nbound = \"10x\"\n"), "accepted");
-  EXPECT_EQ(complaint("[[rule]]\ndatatype = [\"i32\", \"f32\"]\nbound = \"33x\"\n").substr(0, 26),
+  EXPECT_EQ(complaint("[[rule]]\ndatatype = [\"f32\", \"f16\"]\nbound = \"33x\"\n").substr(0, 26),
             "p.toml:3:9: bound: a ratio");
   EXPECT_EQ(complaint("[[rule]]\ncodec = \"lz4\"\nbound = \"10x\"\n").substr(0, 18), "p.toml:3:9: bound:");
   EXPECT_EQ(complaint("[[rule]]\ncodec = \"szx\"\nbound = \"10x\"\n"), "accepted");
