@@ -77,13 +77,11 @@ Bracket all_bounds(DType dtype, const Range& range) {
 /// slowest within bounds that hardly any value keeps.
 std::optional<double> bisected(const Sizes& sizes, double most_bytes, Bracket b) {
   if (sizes.within(b.coarse) > most_bytes) return std::nullopt;
-  for (double stride = 2; b.coarse - stride > b.fine; stride *= 2) {
+  double stride = 2;
+  while (b.coarse - stride > b.fine) {
     const double at = b.coarse - stride;
-    if (sizes.within(at) > most_bytes) {
-      b.fine = at;
-      break;
-    }
-    b.coarse = at;
+    (sizes.within(at) <= most_bytes ? b.coarse : b.fine) = at;
+    stride *= 2;
   }
   while (b.coarse - b.fine > resolution) {
     const double middle = (b.fine + b.coarse) / 2;

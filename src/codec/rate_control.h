@@ -12,7 +12,7 @@ namespace laconic {
 
 /// The finest grid, within a few hundredths of the bytes, on which `codec` (Promise::bounded) encodes x, of a float
 /// type, to at most `most_bytes`; lossless where that is enough (of large arrays: where a sample says so), and of fewer
-/// elements than a chunk (2048) where nothing is. Takes the time of some four encodings of a large array, of ten and
+/// elements than a chunk (2048) where nothing is. Takes the time of some five encodings of a large array, of ten and
 /// more of a few thousand elements. Throws Error(unsupported) where even a grid of one point takes more, as NaN and
 /// infinities may. Depends on the values alone. Source: ours (bisection over a sample of chunks, then steps of what was
 /// missed over all).
