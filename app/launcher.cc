@@ -48,17 +48,15 @@ int parent_of(int pid) {
   return parent;
 }
 
-/// The folder of an MPI library beside the launcher that started this process; empty if there is none.
-std::string folder_at_launcher(const std::string& library) {
-  namespace fs = std::filesystem;
+/// The programs that this process was started by, it itself left out; the nearest last, as a command line has them.
+std::vector<std::string> programs_above() {
+  std::vector<std::string> programs;
   for (int pid = ::getppid(); pid > 1; pid = parent_of(pid)) {
     std::error_code error;
-    const fs::path program = fs::read_symlink("/proc/" + std::to_string(pid) + "/exe", error);
-    if (error) continue;
-    const std::string file = beside_executable(program.string(), library);
-    if (!file.empty()) return fs::path(file).parent_path().string();
+    const auto program = std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe", error);
+    if (!error) programs.insert(programs.begin(), program.string());
   }
-  return "";
+  return programs;
 }
 
 std::string helper_of(const std::string& flavour) { return executable_folder() + "/laconic-mpi-" + flavour; }
@@ -100,7 +98,7 @@ void become_mpi_program(char** arguments) {
   const std::string helper = helper_of(flavour);
   // An installed one does not say where its MPI is.
   if (loads_of(helper).find(" => not found") != std::string::npos)
-    add_library_folder(folder_at_launcher(flavour == "openmpi" ? "libmpi.so.40" : "libmpi.so.12"));
+    add_library_folder(folder_of_mpi(helper, programs_above()));
   ::execv(helper.c_str(), arguments);
   throw Failure(
       Exit::communication,

@@ -51,6 +51,16 @@ bool is_same(const std::string& file, const std::string& other) {
 
 std::string folder_of(const std::string& file) { return fs::path(file).parent_path().string(); }
 
+/// A file in bin/../lib of an executable; empty if it is not there.
+std::string beside_executable(const std::string& executable, const std::string& name) {
+  std::error_code ignored;
+  for (const fs::path& at : {fs::absolute(executable, ignored), fs::canonical(executable, ignored)}) {
+    const fs::path file = (at.parent_path() / "../lib" / name).lexically_normal();
+    if (fs::exists(file, ignored)) return file.string();
+  }
+  return "";
+}
+
 /// What the loader says when it ends `program`, and what can be done about it.
 std::string reason_in(const std::string& said, const std::string& program) {
   std::string reason = said.substr(0, said.find('\n'));
@@ -61,15 +71,6 @@ std::string reason_in(const std::string& said, const std::string& program) {
 }
 
 }  // namespace
-
-std::string beside_executable(const std::string& executable, const std::string& name) {
-  std::error_code ignored;
-  for (const fs::path& at : {fs::absolute(executable, ignored), fs::canonical(executable, ignored)}) {
-    const fs::path file = (at.parent_path() / "../lib" / name).lexically_normal();
-    if (fs::exists(file, ignored)) return file.string();
-  }
-  return "";
-}
 
 std::string folder_of_mpi(const std::string& library, const std::vector<std::string>& command) {
   const NeededMpi own = mpi_in(loads_of(library));

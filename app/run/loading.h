@@ -7,11 +7,9 @@
 
 namespace laconic::app {
 
-/// A file in bin/../lib of an executable; empty if it is not there.
-std::string beside_executable(const std::string& executable, const std::string& name);
-
-/// The folder of the MPI library that a command's programs load: as the loader would for one of them, else beside one
-/// or its launcher. Empty where they load the same with `library` before them, or none is found.
+/// The folder of the MPI library that a command's programs load, of the kind that `library` needs: as the loader would
+/// for one of them, else beside one or its launcher. Empty where they load the same with `library` before them, or none
+/// is found.
 std::string folder_of_mpi(const std::string& library, const std::vector<std::string>& command);
 
 /// A folder behind those that LD_LIBRARY_PATH has; an empty one changes nothing.

@@ -1,13 +1,14 @@
 #include "codec/rate_control.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -18,7 +19,7 @@ namespace {
 
 constexpr std::size_t chunk = 2048;        // codecs whose chunks stand alone encode a sample's as the array's
 constexpr std::size_t sample_chunks = 64;  // beyond twice as many a sample is taken
-constexpr double resolution = 1.0 / 16;    // of a bound's logarithm: some hundredths of the bytes at usual ratios
+constexpr int per_octave = 16;             // bounds: some hundredths of the bytes at usual ratios
 constexpr double close_enough = 1 - 1.0 / 32;
 constexpr int most_steps = 12;
 
@@ -32,7 +33,17 @@ std::vector<std::uint8_t> sample_of(ConstArray x) {
   return out;
 }
 
-/// What an array takes within bounds whose base-2 logarithm is given.
+/// Bound number k, 2^(k / 16). Processors and libraries come to the same bits, as by std::exp2() they need not.
+double bound_of(int k) {
+  static constexpr std::array<double, per_octave> roots{
+      0x1.0000000000000p+0, 0x1.0b5586cf9890fp+0, 0x1.172b83c7d517bp+0, 0x1.2387a6e756238p+0,
+      0x1.306fe0a31b715p+0, 0x1.3dea64c123422p+0, 0x1.4bfdad5362a27p+0, 0x1.5ab07dd485429p+0,
+      0x1.6a09e667f3bcdp+0, 0x1.7a11473eb0187p+0, 0x1.8ace5422aa0dbp+0, 0x1.9c49182a3f090p+0,
+      0x1.ae89f995ad3adp+0, 0x1.c199bdd85529cp+0, 0x1.d5818dcfba487p+0, 0x1.ea4afa2a490dap+0};
+  return std::ldexp(roots[static_cast<std::size_t>(k & (per_octave - 1))], k >> 4);
+}
+
+/// What an array takes within each bound.
 class Sizes {
  public:
   Sizes(const Codec& codec, ConstArray x, Extents extents, double max_abs, int threads)
@@ -41,13 +52,13 @@ class Sizes {
     room_.reset(new std::uint8_t[capacity_]);
   }
 
-  [[nodiscard]] Grid grid(double log_bound) const { return make_grid(x_.dtype, std::exp2(log_bound), max_abs_); }
+  [[nodiscard]] Grid grid(int k) const { return make_grid(x_.dtype, bound_of(k), max_abs_); }
   [[nodiscard]] double on(const Grid& grid) const {
     return static_cast<double>(codec_.encode(x_, grid, extents_, {room_.get(), capacity_}, threads_, nullptr));
   }
-  [[nodiscard]] double within(double log_bound) const { return on(grid(log_bound)); }
-  /// Bytes that twice the bound saves at most: a bit of each element.
-  [[nodiscard]] double of_a_bit() const { return static_cast<double>(x_.count) / 8; }
+  [[nodiscard]] double within(int k) const { return on(grid(k)); }
+  /// Bytes that the next bound saves at most: an octave saves a bit of each element.
+  [[nodiscard]] double of_a_bound() const { return static_cast<double>(x_.count) / 8 / per_octave; }
 
  private:
   const Codec& codec_;
@@ -59,44 +70,41 @@ class Sizes {
   std::unique_ptr<std::uint8_t[]> room_;
 };
 
-/// Logarithms of bounds: of one within which too much is left, and of one that is coarse enough, as far as is known.
+/// A bound within which too much is left, and one that is coarse enough, as far as is known.
 struct Bracket {
-  double fine, coarse;
+  int fine, coarse;
 };
 
 /// Of make_grid().
-Bracket all_steps(DType dtype) { return dtype == DType::f64 ? Bracket{-900, 900} : Bracket{-110, 120}; }
+Bracket all_steps(DType dtype) {
+  return dtype == DType::f64 ? Bracket{-900 * per_octave, 900 * per_octave}
+                             : Bracket{-110 * per_octave, 120 * per_octave};
+}
 
 /// Of all that tells bounds apart: from the smallest step to where 0 is left, of zfp too, which keeps some bits more.
 Bracket all_bounds(DType dtype, const Range& range) {
   const Bracket steps = all_steps(dtype);
-  return {steps.fine, std::clamp(std::log2(range.max_abs()) + 9, steps.fine + 1, steps.coarse)};
+  const int largest = range.max_abs() > 0 ? (std::ilogb(range.max_abs()) + 10) * per_octave : steps.fine;
+  return {steps.fine, std::clamp(largest, steps.fine + per_octave, steps.coarse)};
 }
 
 /// The finest that is enough; nothing where the coarsest is not. By ever longer strides from there, since encoding is
 /// slowest within bounds that hardly any value keeps.
-std::optional<double> bisected(const Sizes& sizes, double most_bytes, Bracket b) {
+std::optional<int> bisected(const Sizes& sizes, double most_bytes, Bracket b) {
   if (sizes.within(b.coarse) > most_bytes) return std::nullopt;
-  double stride = 2;
-  while (b.coarse - stride > b.fine) {
-    const double at = b.coarse - stride;
-    (sizes.within(at) <= most_bytes ? b.coarse : b.fine) = at;
-    stride *= 2;
-  }
-  while (b.coarse - b.fine > resolution) {
-    const double middle = (b.fine + b.coarse) / 2;
-    (sizes.within(middle) <= most_bytes ? b.coarse : b.fine) = middle;
-  }
+  const auto try_at = [&](int k) { (sizes.within(k) <= most_bytes ? b.coarse : b.fine) = k; };
+  for (int stride = 2 * per_octave; b.coarse - stride > b.fine; stride *= 2) try_at(b.coarse - stride);
+  while (b.coarse - b.fine > 1) try_at(std::midpoint(b.fine, b.coarse));
   return b.coarse;
 }
 
 /// The same from `start`, which a sample suggests: by secants to the middle of what is close enough.
-std::optional<double> refined(const Sizes& sizes, double most_bytes, Bracket b, double start) {
+std::optional<int> refined(const Sizes& sizes, double most_bytes, Bracket b, int start) {
   const double aim = most_bytes * (1 + close_enough) / 2;
-  std::optional<double> enough;
-  double at = std::clamp(start, b.fine, b.coarse), before = 0, bytes_before = 0;
-  double saved = sizes.of_a_bit();  // by twice the bound
-  for (int step = 0; step < most_steps && b.coarse - b.fine > resolution; ++step) {
+  std::optional<int> enough;
+  int at = std::clamp(start, b.fine, b.coarse), before = at;
+  double bytes_before = 0, saved = sizes.of_a_bound();
+  for (int step = 0; step < most_steps && b.coarse - b.fine > 1; ++step) {
     const double bytes = sizes.within(at);
     if (bytes <= most_bytes) {
       enough = b.coarse = at;
@@ -106,9 +114,10 @@ std::optional<double> refined(const Sizes& sizes, double most_bytes, Bracket b, 
     }
     const double slope = step == 0 ? 0 : (bytes_before - bytes) / (at - before);
     if (slope > saved / 64) saved = slope;
-    before = std::exchange(at, at + (bytes - aim) / saved);
+    before = at;
     bytes_before = bytes;
-    if (!(at > b.fine && at < b.coarse)) at = (b.fine + b.coarse) / 2;
+    const double next = at + std::round((bytes - aim) / saved);
+    at = next > b.fine && next < b.coarse ? static_cast<int>(next) : std::midpoint(b.fine, b.coarse);
   }
   if (!enough && sizes.within(b.coarse) <= most_bytes) enough = b.coarse;
   return enough;
@@ -122,7 +131,7 @@ Grid grid_within_bytes(const Codec& codec, ConstArray x, Extents extents, std::s
   const Sizes all(codec, x, extents, range.max_abs(), threads);
   const Grid lossless{.dtype = x.dtype};
   const Bracket bounds = all_bounds(x.dtype, range);
-  std::optional<double> found;
+  std::optional<int> found;
   if (x.count <= 2 * sample_chunks * chunk) {
     if (all.on(lossless) <= most) return lossless;
     found = bisected(all, most, bounds);
@@ -139,7 +148,7 @@ Grid grid_within_bytes(const Codec& codec, ConstArray x, Extents extents, std::s
   if (found) return all.grid(*found);
   std::string beside =
       range.non_finite == 0 ? "" : " (" + std::to_string(range.non_finite) + " are NaN or infinite, which are kept)";
-  if (std::log2(range.max_abs()) > all_steps(x.dtype).coarse - 1) beside += " (some lie beyond the largest step)";
+  if (bound_of(all_steps(x.dtype).coarse) < range.max_abs()) beside += " (some lie beyond the largest step)";
   throw Error(Code::unsupported, "bound: no bound brings these " + std::to_string(x.count) + " elements to " +
                                      std::to_string(most_bytes) + " bytes by " + std::string(codec.name()) + beside +
                                      "; ask for a smaller ratio");

@@ -90,6 +90,15 @@ TEST_P(RateControl, TakesTheFinestGrid) {
 INSTANTIATE_TEST_SUITE_P(Floats, RateControl, testing::Values(DType::f32, DType::f64, DType::f16, DType::bf16),
                          [](const auto& p) { return std::string(laconic::name_of(p.param)); });
 
+/// From a set that every processor has alike: what std::exp2() gives, it need not.
+TEST(RateControlOf, BoundsAreSixteenthsOfAnOctave) {
+  for (const double ratio : {3.0, 4.5, 7.0}) {
+    const double k =
+        16 * std::log2(kept(slice_codec(), sample(DType::f32, Kind::noise, 20000), ratio).header.grid.bound);
+    EXPECT_NEAR(k, std::round(k), 1e-9);
+  }
+}
+
 TEST(RateControlOf, ThreadsGiveTheSameBytes) {
   const Array x = sample(DType::f32, Kind::smooth, 1 << 20);
   EXPECT_EQ(kept(slice_codec(), x, 7).outcome.frame, kept(slice_codec(), x, 7, 3).outcome.frame);
