@@ -72,9 +72,8 @@ Grid rate_grid(DType dtype, double ratio) {
 
 Grid grid_for(const Codec& codec, DType dtype, const Bound& bound, const Range& range) {
   require_dtype(codec, dtype);
-  const bool ratio = bound.kind == BoundKind::ratio;
-  if (codec.promise() == Promise::rate || (ratio && is_float(dtype)))
-    return grid_for(codec, ratio ? rate_grid(dtype, bound.value) : Grid{.dtype = dtype});
+  if (bound.is_ratio_of(dtype)) return grid_for(codec, rate_grid(dtype, bound.value));
+  if (codec.promise() == Promise::rate) return grid_for(codec, Grid{.dtype = dtype});  // says why not
   if (codec.promise() == Promise::lossless || !is_float(dtype) || bound.kind == BoundKind::lossless)
     return Grid{.dtype = dtype};
   return make_grid(dtype, bound.absolute_for(range.width()), range.max_abs());

@@ -24,6 +24,15 @@ struct Grid {
 /// arithmetic give the lossless grid. Throws Error(invalid_argument) for a negative or NaN bound.
 Grid make_grid(DType dtype, double bound, double max_abs);
 
+/// Powers of two that the steps of a float type's grids lie between: steps, their inverses and all differences are
+/// normal numbers then.
+struct StepExponents {
+  int least, most;
+};
+constexpr StepExponents step_exponents(DType dtype) {
+  return dtype == DType::f64 ? StepExponents{-900, 900} : StepExponents{-110, 120};
+}
+
 /// True when the sum of `operands` streams on this grid stays within the integers that `add` and decoding can hold.
 bool sum_fits(const Grid& grid, std::uint64_t operands);
 

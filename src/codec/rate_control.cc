@@ -75,17 +75,11 @@ struct Bracket {
   int fine, coarse;
 };
 
-/// Of make_grid().
-Bracket all_steps(DType dtype) {
-  return dtype == DType::f64 ? Bracket{-900 * per_octave, 900 * per_octave}
-                             : Bracket{-110 * per_octave, 120 * per_octave};
-}
-
 /// Of all that tells bounds apart: from the smallest step to where 0 is left, of zfp too, which keeps some bits more.
 Bracket all_bounds(DType dtype, const Range& range) {
-  const Bracket steps = all_steps(dtype);
-  const int largest = range.max_abs() > 0 ? (std::ilogb(range.max_abs()) + 10) * per_octave : steps.fine;
-  return {steps.fine, std::clamp(largest, steps.fine + per_octave, steps.coarse)};
+  const StepExponents steps = step_exponents(dtype);
+  const int largest = range.max_abs() > 0 ? std::ilogb(range.max_abs()) + 10 : steps.least;
+  return {steps.least * per_octave, std::clamp(largest, steps.least + 1, steps.most) * per_octave};
 }
 
 /// The finest that is enough; nothing where the coarsest is not. By ever longer strides from there, since encoding is
@@ -148,7 +142,7 @@ Grid grid_within_bytes(const Codec& codec, ConstArray x, Extents extents, std::s
   if (found) return all.grid(*found);
   std::string beside =
       range.non_finite == 0 ? "" : " (" + std::to_string(range.non_finite) + " are NaN or infinite, which are kept)";
-  if (bound_of(all_steps(x.dtype).coarse) < range.max_abs()) beside += " (some lie beyond the largest step)";
+  if (std::ldexp(1.0, step_exponents(x.dtype).most) < range.max_abs()) beside += " (some lie beyond the largest step)";
   throw Error(Code::unsupported, "bound: no bound brings these " + std::to_string(x.count) + " elements to " +
                                      std::to_string(most_bytes) + " bytes by " + std::string(codec.name()) + beside +
                                      "; ask for a smaller ratio");

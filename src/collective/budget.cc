@@ -30,7 +30,7 @@ Precision precision_of(DType dtype) {
 
 /// Then nothing is promised of the error.
 bool keeps_ratio(const Codec& codec, DType dtype, const Bound& bound) {
-  return bound.kind == BoundKind::ratio && is_float(dtype) && codec.promise() != Promise::lossless;
+  return bound.is_ratio_of(dtype) && codec.promise() != Promise::lossless;
 }
 
 Budget lossless(DType dtype, const char* fallback = nullptr) {

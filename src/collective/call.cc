@@ -101,8 +101,7 @@ void Call::check_codec(DType dtype) {
                   "codec " + std::to_string(static_cast<int>(options_.codec)) + " is none that Laconic knows");
     }
     require_dtype(*codec, dtype);
-    const bool ratio = options_.bound.kind == BoundKind::ratio && is_float(dtype);
-    if (options_.framework == Framework::on_grid && ratio) {
+    if (options_.framework == Framework::on_grid && options_.bound.is_ratio_of(dtype)) {
       throw Error(Code::unsupported,
                   "framework on_grid: within a ratio each message has a grid of its own; take stepwise");
     }
@@ -120,8 +119,8 @@ void Call::check_codec(DType dtype) {
 
 Framework Call::framework() const {
   if (options_.framework != Framework::automatic) return options_.framework;
-  const bool ratio = options_.bound.kind == BoundKind::ratio && is_float(proposal_.dtype);
-  const bool adds = options_.codec == CodecId::slice && proposal_.op != Op::product && !ratio;
+  const bool on_one_grid = !options_.bound.is_ratio_of(proposal_.dtype);
+  const bool adds = options_.codec == CodecId::slice && proposal_.op != Op::product && on_one_grid;
   return adds ? Framework::on_grid : Framework::stepwise;
 }
 

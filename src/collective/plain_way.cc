@@ -201,7 +201,7 @@ bool PlainWay::offered() const {
   if (o.mode == Mode::compressed || !is_there(shape(), comm_.plain())) return false;
   if (plain_.elements > comm_.plain()->most_elements()) return false;
   if (o.mode == Mode::plain) return true;
-  if (p.bound.kind == BoundKind::ratio && is_float(p.dtype)) return false;  // is asked for, whatever is faster
+  if (p.bound.is_ratio_of(p.dtype)) return false;  // is asked for, whatever is faster
   if (p.op == Op::none || !is_float(p.dtype)) return true;
   return (p.op == Op::sum || p.op == Op::average) && p.bound.kind != BoundKind::lossless;
 }

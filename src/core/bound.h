@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/dtype.h"
+
 namespace laconic {
 
 /// What the number of a Bound means.
@@ -34,6 +36,9 @@ struct Bound {
   /// Throws Error(invalid_argument) whose text shows the input and the position that is wrong.
   static Bound parse(std::string_view text);
   [[nodiscard]] std::string to_string() const;
+
+  /// Whether arrays of this type get a ratio in place of a bound: integers stay exact.
+  [[nodiscard]] bool is_ratio_of(DType dtype) const { return kind == BoundKind::ratio && is_float(dtype); }
 
   [[nodiscard]] bool needs_range() const { return kind == BoundKind::relative || kind == BoundKind::psnr; }
 
