@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -32,15 +33,26 @@ struct CompressOptions {
   std::string bound = "lossless";
   std::string codec = "slice";
   HintOptions hint;
-  double fill = std::nan("");
+  std::string fill_text = "none";
+  std::optional<double> fill;
   int threads = 1;
   bool verify = false;
   bool force = false;
-
-  [[nodiscard]] std::optional<double> fill_value() const {
-    return std::isnan(fill) ? std::nullopt : std::optional<double>(fill);
-  }
 };
+
+/// As a value of that type.
+double parse_fill(const std::string& text, DType dtype) {
+  double value = 0;
+  const char* const last = text.data() + text.size();
+  const bool plus = text.starts_with('+') && !text.starts_with("+-");
+  const auto [end, error] = std::from_chars(text.data() + (plus ? 1 : 0), last, value);
+  const double stored = rounded_to(dtype, value);
+  const bool vanishes = stored == 0 && value != 0;
+  if (error != std::errc() || end != last || !std::isfinite(stored) || vanishes)
+    throw Failure(Exit::usage, fmt::format("--fill {}: want a finite value of {}; NaN and infinities are kept anyway",
+                                           text, name_of(dtype)));
+  return stored;
+}
 
 /// What was done, for the report.
 struct Outcome {
@@ -88,7 +100,7 @@ Grid choose_grid(const ArrayReader& in, const CompressOptions& options, const Co
   for_each_segment(in.count(), dtype, [&](std::uint64_t first, std::size_t n) {
     const MutArray piece{buffer.data(), n, dtype};
     in.read(first, piece);
-    range = merge(range, scan_without(piece, options.fill_value()));
+    range = merge(range, scan_without(piece, options.fill));
     progress.advance(n);
   });
   if (range.max_abs() >= 1e18 && bound.needs_range()) {
@@ -115,7 +127,7 @@ std::size_t compress_segment(ConstArray x, Extents extents, const CompressOption
     start = Clock::now();
     frame::decode(frame::Bytes(frame).first(bytes), {decoded.data(), x.count, x.dtype}, options.threads);
     outcome.decode_seconds += seconds_since(start);
-    compare(outcome.quality, x, {decoded.data(), x.count, x.dtype}, bound, options.fill_value());
+    compare(outcome.quality, x, {decoded.data(), x.count, x.dtype}, bound, options.fill);
     if (outcome.quality.violations > 0)
       throw Failure(Exit::bound_violated,
                     fmt::format("verification failed: {} of {} values are outside the bound {:g}; nothing was written",
@@ -146,7 +158,7 @@ Outcome compress_file(const ArrayReader& in, const CompressOptions& options, con
   for_each_segment(in.count(), dtype, [&](std::uint64_t first, std::size_t n) {
     const MutArray piece{buffer.data(), n, dtype};
     in.read(first, piece);
-    if (options.fill_value()) outcome.missing += occurrences(piece, *options.fill_value());
+    if (options.fill) outcome.missing += occurrences(piece, *options.fill);
     const auto made =
         std::span(frame).first(compress_segment(piece, extents_of(in.shape().dims), options, outcome, frame, decoded));
     seal.add_frame(made);
@@ -224,13 +236,10 @@ int run_compress(const Session& session, CompressOptions& options) {
   if (options.output.empty()) options.output = options.input + ".lcz";
   const ArrayReader in(options.input, options.hint.hint());
   const DType dtype = in.shape().dtype;
-  options.fill = rounded_to(dtype, options.fill);
-  if (std::isinf(options.fill))
-    throw Failure(Exit::usage,
-                  fmt::format("--fill: want a finite value of {}; infinities are kept anyway", name_of(dtype)));
+  if (options.fill_text != "none") options.fill = parse_fill(options.fill_text, dtype);
   const Outcome outcome = compress_file(in, options, session);
-  if (options.fill_value() && outcome.missing == 0)
-    session.warn(fmt::format("--fill: no value of '{}' is {}", in.path(), in_full(dtype, options.fill)));
+  if (options.fill && outcome.missing == 0)
+    session.warn(fmt::format("--fill: no value of '{}' is {}", in.path(), in_full(dtype, *options.fill)));
   if (session.json) {
     print_json(to_json(outcome, options, in));
   } else if (!session.quiet) {
@@ -250,7 +259,7 @@ void add_compress(CommandSyntax app, Session& session) {
            "Largest error: 1e-3, 1e-3rel (of the value range), 80dB, lossless; 10x for a ratio");
   c.option("--codec", options->codec, "slice, szx, fzlight, zfp, zfp-rate, lz4, lz4hc, zstd");
   options->hint.add_to(c, "input");
-  c.option("--fill", options->fill, "Value that marks missing data: left out of the value range");
+  c.option("--fill", options->fill_text, "Value that marks missing data: left out of the value range");
   c.option("-t,--threads", options->threads, "Threads");
   c.flag("--verify", options->verify, "Decompress again, check every value, report quality and speed");
   c.flag("-f,--force", options->force, "Replace an existing output");

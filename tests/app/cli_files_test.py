@@ -183,7 +183,7 @@ class RoundTrips(CommandTest):
             self.write("x." + dtype, b"".join(map(pack, values)))
             report = self.json("compress", "x." + dtype, "-b", "1e-2rel", "--fill", "-9999", "-f")
             self.assertLess(report["absolute_bound"], 0.03)
-        for wrong in ("", "inf", "1e400", "70000"):
+        for wrong in ("", "inf", "nan", "1e400", "70000", "1e-400", "1e-30", "1,5", "+-1"):
             self.run_laconic("compress", "x.f16", "--fill=" + wrong, "-f", code=2)
 
     def test_proposed_fill_value_is_the_one_that_occurs(self):
