@@ -328,6 +328,19 @@ int laconic_recv(void* buf, size_t count, laconic_dtype dtype, int source, int t
 int laconic_sendrecv(const void* sendbuf, size_t sendcount, laconic_dtype sendtype, int dest, int sendtag,
                      void* recvbuf, size_t recvcount, laconic_dtype recvtype, int source, int recvtag, size_t* received,
                      laconic_comm* comm, const laconic_options* options);
+/* The same, but they return at once; see laconic_test and laconic_wait. A thread sees to all messages together, in
+ * whatever order they can go; of one rank and tag they keep the order of the calls, those that block among them. Dest
+ * and source may be this rank. *received is there when the call is done. A rank that does not answer is given up
+ * (LACONIC_TIMEOUT) once laconic_wait has been called, or a message has begun to come. MPI must have been initialised
+ * with MPI_THREAD_MULTIPLE, else LACONIC_UNSUPPORTED, as of arrays in the memory of a GPU; where the system has no
+ * thread to give, LACONIC_INTERNAL. */
+int laconic_isend(const void* buf, size_t count, laconic_dtype dtype, int dest, int tag, laconic_comm* comm,
+                  const laconic_options* options, laconic_request** request);
+int laconic_irecv(void* buf, size_t count, laconic_dtype dtype, int source, int tag, size_t* received,
+                  laconic_comm* comm, const laconic_options* options, laconic_request** request);
+int laconic_isendrecv(const void* sendbuf, size_t sendcount, laconic_dtype sendtype, int dest, int sendtag,
+                      void* recvbuf, size_t recvcount, laconic_dtype recvtype, int source, int recvtag,
+                      size_t* received, laconic_comm* comm, const laconic_options* options, laconic_request** request);
 
 /* Compression of one array, without communication; any number of threads at a time. laconic_compress_capacity: most
  * bytes that it can take (at most 1.02 of the array's and 64), whatever the options; 0 for a dtype that is none, and

@@ -287,6 +287,29 @@ class Comm {
     return received;
   }
 
+  /// In place means nothing here, and is refused.
+  template <Element T>
+  Request isend(LastingSend<T> data, int dest, int tag = 0, const Options& options = {}) {
+    return begin(options, [&](const laconic_options* o, laconic_request** request) {
+      return laconic_isend(data.data(), data.size_or(1), dtype_of<T>(), dest, tag, raw_.get(), o, request);
+    });
+  }
+  /// *received, which must live as long as the request: how many elements came.
+  template <Element T>
+  Request irecv(Recv<T> room, int source, int tag = 0, std::size_t* received = nullptr, const Options& options = {}) {
+    return begin(options, [&](const laconic_options* o, laconic_request** request) {
+      return laconic_irecv(room.data(), room.size(), dtype_of<T>(), source, tag, received, raw_.get(), o, request);
+    });
+  }
+  template <Element T>
+  Request isendrecv(LastingSend<T> data, int dest, Recv<T> room, int source, int tag = 0,
+                    std::size_t* received = nullptr, const Options& options = {}) {
+    return begin(options, [&](const laconic_options* o, laconic_request** request) {
+      return laconic_isendrecv(data.data(), data.size_or(1), dtype_of<T>(), dest, tag, room.data(), room.size(),
+                               dtype_of<T>(), source, tag, received, raw_.get(), o, request);
+    });
+  }
+
   [[nodiscard]] laconic_stats last() const {
     laconic_stats s{};
     s.struct_size = sizeof s;
@@ -324,8 +347,15 @@ class Comm {
   template <typename... C>
   Request begin(const detail::Call<C...>& call, const Options& options) {
     auto misfit = call.fit().misfit("i");  // thrown where the others, too, hear of it: all go on to the same next call
+    return begin(
+        options,
+        [&](const laconic_options* o, laconic_request** request) { return call.begin(raw_.get(), o, request); },
+        std::move(misfit));
+  }
+  template <typename F>
+  static Request begin(const Options& options, const F& call, std::optional<Error> misfit = {}) {
     laconic_request* request = nullptr;
-    check(with(options, [&](const laconic_options* o) { return call.begin(raw_.get(), o, &request); }));
+    check(with(options, [&](const laconic_options* o) { return call(o, &request); }));
     return Request(request, std::move(misfit));
   }
 

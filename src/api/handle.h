@@ -7,11 +7,13 @@
 #include <future>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "collective/background.h"
 #include "collective/communicator.h"
+#include "collective/mailroom.h"
 #include "core/error.h"
 
 /// Collective to construct and to destroy.
@@ -32,6 +34,7 @@ struct laconic_comm {
   laconic::Communicator comm;
   std::unique_ptr<laconic::Background> background;  ///< for non-blocking calls; null where there can be none
   std::string no_background;                        ///< why not
+  std::unique_ptr<laconic::Mailroom> mailroom;      ///< for non-blocking messages, made with the first
   /// Goes with it: requests that are left then know.
   std::shared_ptr<laconic_comm> self{this, [](laconic_comm*) {}};
 };
@@ -40,6 +43,7 @@ struct laconic_comm {
 struct laconic_request {
   std::future<laconic::Report> result;
   std::weak_ptr<laconic_comm> comm;
+  std::optional<laconic::Mailroom::Submitted> message{};  ///< instead of a result
 };
 
 namespace laconic::api {
@@ -58,6 +62,9 @@ void fill(laconic_stats* out, const Stats& stats, const Report& last);
 
 /// Bound, threads and verification as the environment has them. Throws Error(invalid_argument).
 Options options_from_environment();
+
+/// The report of a message, into the statistics. Throws what it throws.
+void take_report(Mailroom::Submitted& message, laconic_comm& comm);
 
 /// Runs work and turns what it throws into a code.
 template <typename Work>

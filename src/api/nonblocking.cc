@@ -6,14 +6,22 @@
 namespace laconic::api {
 namespace {
 
+bool is_done(const laconic_request& request) {
+  if (request.message) return request.message->is_done();
+  return request.result.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
 /// Takes a finished call's request away; throws what the call threw.
 void finish(laconic_request** request) {
   const std::unique_ptr<laconic_request> done(std::exchange(*request, nullptr));
-  const Report report = done->result.get();
-  if (const auto of = done->comm.lock()) of->comm.record(report);
+  const auto of = done->comm.lock();
+  if (done->message && of) return take_report(*done->message, *of);
+  const Report report = done->message ? done->message->get() : done->result.get();
+  if (of) of->comm.record(report);
 }
 
 }  // namespace
+
 }  // namespace laconic::api
 
 namespace api = laconic::api;
@@ -25,8 +33,7 @@ int laconic_test(laconic_request** request, int* done) {
     if (request == nullptr || done == nullptr) {
       throw laconic::Error(laconic::Code::invalid_argument, "request or done is null");
     }
-    using namespace std::chrono_literals;
-    *done = *request == nullptr || (*request)->result.wait_for(0s) == std::future_status::ready ? 1 : 0;
+    *done = *request == nullptr || api::is_done(**request) ? 1 : 0;
     if (*request != nullptr && *done != 0) api::finish(request);
   });
 }

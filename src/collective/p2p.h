@@ -1,17 +1,18 @@
 // Compressed messages between two ranks that both use this library.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 
 #include "collective/communicator.h"
+#include "collective/mail.h"
 #include "core/array.h"
 #include "core/error.h"
 
 namespace laconic {
 
-/// Largest tag; the least is 0. Messages from one rank to another with the same tag arrive in the order of the calls.
-inline constexpr int largest_tag = 32000;
+/// Sends and receives, and waits for both: what the calls below do.
+Received exchange(const Letter& letter, Communicator& comm, const Options& options,
+                  const std::optional<Error>& refused = {});
 
 /// Sends x to rank `to`, another one, which must call recv (or sendrecv) with the same tag. With Options::verify it
 /// opens what it sends and tells the achieved error; the exact elements follow, and the receiver compares with them.
@@ -21,11 +22,6 @@ inline constexpr int largest_tag = 32000;
 /// being sent something, and what it sends has been taken.
 Report send(ConstArray x, int to, int tag, Communicator& comm, const Options& options,
             const std::optional<Error>& refused = {});
-
-struct Received {
-  std::size_t count = 0;  ///< elements that came
-  Report report;
-};
 
 /// Receives what rank `from`, another one, sends: at most room.count elements of the same dtype, |room[i] - sent| <=
 /// the sender's bound. Where the sender verifies, the report has the achieved error, and an element outside of the

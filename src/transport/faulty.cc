@@ -13,6 +13,7 @@ struct CopyState final : Request::State {
       : copy(std::move(bytes)), request(inner.isend(copy, to, tag)) {}
   bool test() override { return request.test(); }
   void wait() override { request.wait(); }
+  bool await(bool patient) override { return request.await(patient); }
 
   std::vector<std::uint8_t> copy;
   Request request;
@@ -29,6 +30,9 @@ class FaultyTransport final : public Transport {
   void poll() override { inner_.poll(); }
   std::unique_ptr<Transport> duplicate() override {
     return std::make_unique<FaultyTransport>(inner_.duplicate(), fault_);
+  }
+  std::unique_ptr<Transport> companion() override {
+    return std::make_unique<FaultyTransport>(inner_.companion(), fault_);
   }
   [[nodiscard]] const std::vector<int>& nodes() const override { return inner_.nodes(); }
   [[nodiscard]] bool needs_everyone() const override { return inner_.needs_everyone(); }

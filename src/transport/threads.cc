@@ -164,6 +164,13 @@ class RecvState final : public Request::State {
     throw_timeout(rank_, "a message from rank " + from + group_->missing(rank_), group_->timeout);
   }
 
+  bool await(bool patient) override {
+    if (patient || !until_) until_.emplace(group_->timeout);
+    if (test()) return true;
+    if (until_->passed()) throw_timeout(rank_, "a message from rank " + std::to_string(posted_.from), group_->timeout);
+    return false;
+  }
+
   [[nodiscard]] int from() const { return posted_.from; }
   bool done_by(const Deadline& deadline) {
     std::unique_lock lock(box().mutex);
@@ -199,6 +206,7 @@ class RecvState final : public Request::State {
   std::shared_ptr<Group> group_;
   int rank_;
   PostedReceive posted_;
+  std::optional<Deadline> until_;  ///< of await()
 };
 
 class ThreadsTransport final : public Transport {
@@ -213,6 +221,8 @@ class ThreadsTransport final : public Transport {
   std::unique_ptr<Transport> duplicate() override {
     return std::make_unique<ThreadsTransport>(group_->duplicate(duplicates_++), rank_);
   }
+
+  std::unique_ptr<Transport> companion() override { return std::make_unique<ThreadsTransport>(group_, rank_); }
 
   Request isend(std::span<const std::uint8_t> data, int to, int tag) override {
     Mailbox& box = group_->boxes.at(static_cast<std::size_t>(to));

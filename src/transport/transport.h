@@ -23,6 +23,8 @@ class Request {
     /// True once complete. A receive has stored its byte count in `received`. Throws Error(transport) when it failed.
     virtual bool test() = 0;
     virtual void wait() = 0;
+    /// See Request::await(); by default test(), which gives nobody up.
+    virtual bool await(bool patient);
     std::size_t received = 0;
   };
 
@@ -32,6 +34,10 @@ class Request {
   /// Completes (and deactivates) if it can; an inactive request is complete.
   bool test();
   void wait();
+  /// For who waits for several at once: as test(), but throws Error(transport) where wait() would have given up by now:
+  /// since the first of these calls, or the last one that was `patient`, a rank's time for waiting has passed; or the
+  /// other rank has given up.
+  bool await(bool patient);
   /// Bytes of a completed receive.
   [[nodiscard]] std::size_t received() const { return received_; }
 
@@ -62,6 +68,11 @@ class Transport {
   /// Another transport over the same ranks, for another thread, whose messages never meet this one's. Collective, and
   /// every rank gets one or none: Error(unsupported) then says why.
   virtual std::unique_ptr<Transport> duplicate() = 0;
+
+  /// Another transport over the same ranks for another thread of this rank, for messages of tags that this one does not
+  /// use meanwhile: what either sends, either can receive. Nobody else is asked. Error(unsupported) where there is
+  /// none.
+  virtual std::unique_ptr<Transport> companion();
 
   /// Which ranks share a node, and so its memory: those with the same number. One for each rank, the same everywhere.
   [[nodiscard]] virtual const std::vector<int>& nodes() const = 0;

@@ -306,6 +306,8 @@ TEST_F(ApiCpp, OptionsOfOneCall) {
   const int to = (comm.rank() + 1) % comm.size(), from = (comm.rank() + comm.size() - 1) % comm.size();
   EXPECT_EQ(comm.sendrecv<float>(x, to, y, from, 0, coarse), x.size());
   expect_bound(1e-2);
+  comm.isendrecv<float>(x, to, y, from, 0, nullptr, coarse).wait();
+  expect_bound(1e-2);
 }
 
 TEST_F(ApiCpp, WaitsForAllAndThrowsWhatTheFirstReported) {

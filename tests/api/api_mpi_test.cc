@@ -417,6 +417,99 @@ TEST_F(ApiMpi, NonBlockingCallsWhileOthersRun) {
   }
 }
 
+// Each rank with all, itself too, received in another order than sent; calls that block, and collectives, meanwhile.
+TEST_F(ApiMpi, NonBlockingMessages) {
+  const int n = comm.size(), me = comm.rank();
+  const auto x = mine(200000);
+  const std::span<const float> sent(x);
+  const auto calls = comm.total().calls;
+  std::vector<std::vector<float>> got(static_cast<std::size_t>(n), std::vector<float>(x.size() + 1));
+  std::vector<std::size_t> counts(static_cast<std::size_t>(n));
+  std::vector<laconic::Request> requests;
+  for (int r = 0; r < n; ++r) requests.push_back(comm.irecv<float>(got[std::size_t(r)], r, 4, &counts[std::size_t(r)]));
+  for (int r = n - 1; r >= 0; --r) requests.push_back(comm.isend<float>(sent.first(x.size() - unsigned(r)), r, 4));
+  std::vector<float> y(x.size()), z(x.size()), sums(x.size());
+  const int to = (me + 1) % n, from = (me + n - 1) % n;
+  ASSERT_EQ(comm.sendrecv<float>(x, to, y, from, 5), x.size());
+  comm.allreduce<float>(x, sums, laconic::Op::sum);
+  std::size_t count = 0;
+  laconic::Request both = comm.isendrecv<float>(x, from, z, to, 5, &count);
+  while (!both.test()) MPI_Barrier(MPI_COMM_SELF);
+  EXPECT_EQ(count, x.size());
+  laconic::wait_all(requests);
+  EXPECT_EQ(comm.total().calls, calls + 2 * unsigned(n) + 3);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    ASSERT_NEAR(y[i], element(i, from), bound);
+    ASSERT_NEAR(z[i], element(i, to), bound);
+    ASSERT_NEAR(sums[i], sum(i), bound);
+  }
+  for (int r = 0; r < n; ++r) {
+    const auto& its = got[std::size_t(r)];
+    ASSERT_EQ(counts[std::size_t(r)], x.size() - unsigned(me));
+    for (std::size_t i = 0; i < x.size() - unsigned(me); ++i) ASSERT_NEAR(its[i], element(i, r), bound);
+    EXPECT_EQ(its.back(), 0);
+  }
+}
+
+// Whichever of them block, those of one tag arrive in the order of the calls.
+TEST_F(ApiMpi, MessagesOfOneTagKeepTheirOrder) {
+  if (comm.size() == 1) return;
+  constexpr std::size_t messages = 12;
+  std::vector<std::vector<float>> x, y(messages, std::vector<float>(20000));
+  for (std::size_t i = 0; i < messages; ++i) x.emplace_back(20000, static_cast<float>(i));
+  std::vector<laconic::Request> requests;
+  for (std::size_t i = 0; i < messages; ++i) {
+    if (comm.rank() == 0) {
+      if (i % 3 == 2) comm.send<float>(x[i], 1, 6);
+      if (i % 3 != 2) requests.push_back(comm.isend<float>(x[i], 1, 6));
+    } else if (comm.rank() == 1) {
+      if (i % 4 == 3) comm.recv<float>(y[i], 0, 6);
+      if (i % 4 != 3) requests.push_back(comm.irecv<float>(y[i], 0, 6));
+    }
+  }
+  laconic::wait_all(requests);
+  for (std::size_t i = 0; comm.rank() == 1 && i < messages; ++i) ASSERT_NEAR(y[i][19999], x[i][0], bound);
+}
+
+TEST_F(ApiMpi, NonBlockingMessagesThatCannotBe) {
+  const int n = comm.size(), to = (comm.rank() + 1) % n, from = (comm.rank() + n - 1) % n;
+  const auto x = mine(1000);
+  std::vector<float> y(x.size());
+  laconic_comm* const raw = comm.raw();
+  const auto expect = [](int code, int wanted, const char* words) {
+    EXPECT_EQ(code, wanted);
+    EXPECT_NE(std::string(laconic_last_error()).find(words), std::string::npos) << laconic_last_error();
+  };
+  laconic_request* request = nullptr;
+  expect(laconic_isend(x.data(), 1000, LACONIC_F32, 0, 0, nullptr, nullptr, &request), LACONIC_INVALID_ARGUMENT,
+         "comm");
+  const auto refused = [&](int dest, int tag, const char* bound_text, const char* words) {
+    laconic_options o = LACONIC_OPTIONS_INIT;
+    o.bound = bound_text;
+    ASSERT_EQ(laconic_isend(x.data(), 1000, LACONIC_F32, dest, tag, raw, &o, &request), LACONIC_OK);
+    expect(laconic_wait(&request), LACONIC_INVALID_ARGUMENT, words);
+    EXPECT_EQ(request, nullptr);
+  };
+  refused(n, 0, "1e-3", "want a rank below");
+  refused(0, -1, "1e-3", "tag -1");
+  // Others hear, and the next message is not taken for this one.
+  laconic::Request in = comm.irecv<float>(y, from);
+  refused(to, 0, "nonsense", "nonsense");
+  EXPECT_THROW(in.wait(), laconic::Error);
+  in = comm.irecv<float>(y, from);
+  expect(laconic_isend(x.data(), 1000, LACONIC_F32, to, 0, raw, nullptr, nullptr), LACONIC_INVALID_ARGUMENT,
+         "request is null");
+  EXPECT_THROW(in.wait(), laconic::Error);
+  in = comm.irecv<float>(y, from);
+  laconic::Request out = comm.isend<float>(laconic::in_place, to);
+  EXPECT_THROW(out.wait(), laconic::Error);
+  EXPECT_THROW(in.wait(), laconic::Error);
+  in = comm.irecv<float>(y, from);
+  comm.isend<float>(x, to).wait();
+  in.wait();
+  for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(y[i], element(i, from), bound);
+}
+
 TEST_F(ApiMpi, EveryNonBlockingCallDoesWhatItsBlockingTwinDoes) {
   comm.set_options({.bound = "1e-3", .mode = laconic::Mode::compressed});
   const auto n = static_cast<std::size_t>(comm.size());

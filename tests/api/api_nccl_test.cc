@@ -383,6 +383,8 @@ TEST(ApiNccl, WhatIsWrongIsSaid) {
     expect(laconic_iallreduce(x, x, count, LACONIC_F32, LACONIC_SUM, comm, nullptr, &request), LACONIC_UNSUPPORTED,
            "non-blocking");
     expect(laconic_send(x, count, LACONIC_F32, 1 - rank, 0, comm, nullptr), LACONIC_UNSUPPORTED, "two ranks");
+    expect(laconic_irecv(x, count, LACONIC_F32, 1 - rank, 0, nullptr, comm, nullptr, &request), LACONIC_UNSUPPORTED,
+           "non-blocking messages");
     laconic_comm_free(comm);
   });
 }

@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <memory>
+#include <thread>
 #include <vector>
 
+#include "core/error.h"
 #include "transport/transport.h"
 
 namespace laconic::conformance {
@@ -99,6 +102,35 @@ inline void duplicate_is_apart(Transport& t) {
   small_exchange(*other);
 }
 
+/// What a companion sends in a thread of its own is received here, and the other way round; an exchange among all goes
+/// on meanwhile. Or there is none.
+inline void companion_is_one_with(Transport& t) {
+  std::unique_ptr<Transport> other;
+  try {
+    other = t.companion();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::unsupported);
+    return;
+  }
+  const int next = (t.rank() + 1) % t.size();
+  const int previous = (t.rank() + t.size() - 1) % t.size();
+  constexpr std::size_t length = 200000;
+  const Buffer from_companion = message(t.rank(), next, 1, length), to_companion = message(t.rank(), next, 2, length);
+  Buffer got(length), got_by_companion(length);
+  std::thread beside([&] {
+    Request out = other->isend(from_companion, next, 8), in = other->irecv(got_by_companion, previous, 9);
+    while (!in.await(true)) std::this_thread::yield();
+    while (!out.await(false)) std::this_thread::yield();
+  });
+  small_exchange(t);
+  Request out = t.isend(to_companion, next, 9), in = t.irecv(got, previous, 8);
+  in.wait();
+  out.wait();
+  beside.join();
+  EXPECT_EQ(got, message(previous, t.rank(), 1, length));
+  EXPECT_EQ(got_by_companion, message(previous, t.rank(), 2, length));
+}
+
 inline void run_all(Transport& t) {
   ASSERT_GE(t.rank(), 0);
   ASSERT_LT(t.rank(), t.size());
@@ -107,6 +139,7 @@ inline void run_all(Transport& t) {
   order_is_kept(t);
   small_exchange(t);
   duplicate_is_apart(t);
+  companion_is_one_with(t);
 }
 
 }  // namespace laconic::conformance

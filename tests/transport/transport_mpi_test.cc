@@ -52,6 +52,31 @@ TEST(Mpi, WaitingGivesUpAndNamesTheRank) {
   sleeping_barrier();
 }
 
+TEST(Mpi, WhoIsPatientDoesNotGiveUpBeforeTheOther) {
+  int rank = 0, size = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size == 1) GTEST_SKIP() << "there is nobody to wait for";
+  const auto t = make_mpi_transport(MPI_COMM_WORLD, 0.1);
+  std::uint8_t byte = 0;
+  Request request = t->irecv({&byte, 1}, (rank + 1) % size, 0);
+  const auto error_of = [&](bool patient, double seconds) -> std::string {
+    try {
+      for (const Deadline end(seconds); !end.passed();) {
+        if (request.await(patient)) return "it came";
+        std::this_thread::yield();
+      }
+      return "";
+    } catch (const Error& e) {
+      return e.what();
+    }
+  };
+  EXPECT_EQ(error_of(true, 0.5), "");
+  sleeping_barrier();  // all have been patient: nobody has given up before
+  EXPECT_NE(error_of(false, 60).find("waiting"), std::string::npos);
+  sleeping_barrier();
+}
+
 std::string error_of_exchange(Transport& t) {
   try {
     allgather_value(t, t.rank());

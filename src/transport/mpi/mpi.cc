@@ -4,6 +4,7 @@
 #include <climits>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -121,13 +122,27 @@ class MpiState final : public Request::State {
       return listens && done_or_peer_gave_up();
     };
     if (done_in_time(done, timeout_) || done_or_peer_gave_up()) return;
+    throw_too_late();
+  }
+
+  bool await(bool patient) override {
+    if (patient || !until_) until_.emplace(timeout_);
+    if (test()) return true;
+    const bool late = until_->passed();
+    const bool listens = late || roll_call_->somebody_gave_up() || ++awaited_ % tests_between_calls == 0;
+    if (listens && done_or_peer_gave_up()) return true;
+    if (late) throw_too_late();
+    return false;
+  }
+
+ private:
+  [[noreturn]] void throw_too_late() {
     const std::string missing = missing_after(RollCall::Why::nothing_came);
     const std::string peer = std::to_string(peer_);
     throw_timeout(rank_, (is_send_ ? "rank " + peer + " to take a message" : "a message from rank " + peer) + missing,
                   timeout_);
   }
 
- private:
   /// Throws where the peer has given up; what it did before counts.
   bool done_or_peer_gave_up() {
     roll_call_->hear();
@@ -149,6 +164,8 @@ class MpiState final : public Request::State {
   int rank_;
   int peer_;
   double timeout_;
+  std::optional<Deadline> until_{};  ///< of await()
+  int awaited_ = 0;
   std::shared_ptr<RollCall> roll_call_;
 };
 
@@ -168,6 +185,15 @@ std::string library_name() {
 }
 
 std::unique_ptr<Transport> transport_over(const std::shared_ptr<OwnComm>& own, double timeout, std::vector<int> nodes);
+
+constexpr const char* needs_threads =
+    "MPI must have been initialised for several threads: MPI_Init_thread with MPI_THREAD_MULTIPLE";
+
+bool has_threads() {
+  int level = MPI_THREAD_SINGLE;
+  PMPI_Query_thread(&level);
+  return level >= MPI_THREAD_MULTIPLE;
+}
 
 class MpiTransport final : public Transport {
  public:
@@ -250,16 +276,18 @@ class MpiTransport final : public Transport {
   }
 
   std::unique_ptr<Transport> duplicate() override {
-    int level = MPI_THREAD_SINGLE;
-    PMPI_Query_thread(&level);
-    const std::uint8_t mine = level >= MPI_THREAD_MULTIPLE ? 1 : 0;
+    const std::uint8_t mine = has_threads() ? 1 : 0;
     std::vector<std::uint8_t> all(static_cast<std::size_t>(size_));
     allgather_small({&mine, 1}, all);
-    if (std::find(all.begin(), all.end(), 0) != all.end()) {
-      throw Error(Code::unsupported,
-                  "MPI must have been initialised for several threads: MPI_Init_thread with MPI_THREAD_MULTIPLE");
-    }
+    if (std::find(all.begin(), all.end(), 0) != all.end()) throw Error(Code::unsupported, needs_threads);
     return transport_over(std::make_shared<OwnComm>(comm_), timeout_, nodes_);
+  }
+
+  std::unique_ptr<Transport> companion() override {
+    if (!has_threads()) throw Error(Code::unsupported, needs_threads);
+    auto made = std::make_unique<MpiTransport>(own_, lane_, lanes_, meeting_, timeout_, nodes_);
+    made->roll_call_ = roll_call_;
+    return made;
   }
 
   // Progress in both libraries comes from any call that looks for messages.

@@ -39,9 +39,14 @@ RollCall::RollCall(std::shared_ptr<OwnComm> own, int tag)
       gave_up_(static_cast<std::size_t>(size_)),
       signs_(rank_, size_) {}
 
+void RollCall::hear() {
+  const std::lock_guard lock(mutex_);
+  hear_all();
+}
+
 // What MPI cannot send or receive any more is a rank of which nothing is heard. An MPI that survives a rank may refuse
 // to look for messages of any; so each is asked for then.
-void RollCall::hear() {
+void RollCall::hear_all() {
   bool sound = true;
   while (hear_one(MPI_ANY_SOURCE, sound)) {
   }
@@ -72,6 +77,7 @@ void RollCall::take_in(int who, Word word) {
   own_->give_up();
   gave_up_[static_cast<std::size_t>(who)] = true;
   last_ = who;
+  somebody_gave_up_ = true;
   if (word.what == What::gave_up && !first_) first_ = who;
 }
 
@@ -86,11 +92,13 @@ void RollCall::say(Word word) {
 }
 
 void RollCall::answer(int awaited) {
+  const std::lock_guard lock(mutex_);
   if (!std::exchange(answered_, true)) say({What::is_here, awaited});
 }
 
 void RollCall::give_up(Why why, int awaited) {
   own_->give_up();
+  const std::lock_guard lock(mutex_);
   signs_.hear(rank_, awaited);
   answered_ = true;
   if (std::exchange(told_, true)) return;
@@ -98,8 +106,9 @@ void RollCall::give_up(Why why, int awaited) {
 }
 
 std::string RollCall::missing(double seconds) {
+  const std::lock_guard lock(mutex_);
   const auto heard_all = [this] {
-    hear();
+    hear_all();
     return signs_.of_all();
   };
   if (!std::exchange(listened_, true)) static_cast<void>(done_in_time(heard_all, seconds));

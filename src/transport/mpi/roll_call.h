@@ -3,7 +3,9 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,7 +17,7 @@ namespace laconic {
 
 /// A rank that gives up tells all others. Those who wait for it give up, too, and tell all; those who wait for another
 /// say so and go on, since that one may still have what they need. So none waits for what cannot come any more, and
-/// each learns who is there. With a tag that nothing else has. One thread at a time.
+/// each learns who is there. With a tag that nothing else has. Thread safe: transports of several threads share one.
 class RollCall {
  public:
   RollCall(std::shared_ptr<OwnComm> own, int tag);
@@ -24,8 +26,11 @@ class RollCall {
   /// Takes in what the others have said. Quick.
   void hear();
   /// Of what has been heard.
-  [[nodiscard]] bool somebody_gave_up() const { return last_.has_value(); }
-  [[nodiscard]] bool gave_up(int who) const { return gave_up_[static_cast<std::size_t>(who)]; }
+  [[nodiscard]] bool somebody_gave_up() const { return somebody_gave_up_; }
+  [[nodiscard]] bool gave_up(int who) const {
+    const std::lock_guard lock(mutex_);
+    return gave_up_[static_cast<std::size_t>(who)];
+  }
   /// Somebody has given up, and this rank has not: it waits for `awaited`, see Signs.
   void answer(int awaited);
 
@@ -35,7 +40,10 @@ class RollCall {
   /// After that, waits for signs of all, but not longer than `seconds`, and only once. Who gave none, in words.
   [[nodiscard]] std::string missing(double seconds);
   /// Who gave up, best one that did because nothing came.
-  [[nodiscard]] std::optional<int> first() const { return first_ ? first_ : last_; }
+  [[nodiscard]] std::optional<int> first() const {
+    const std::lock_guard lock(mutex_);
+    return first_ ? first_ : last_;
+  }
 
  private:
   enum class What : int { is_here, gave_up, gave_up_after_another };
@@ -43,6 +51,7 @@ class RollCall {
     What what;
     int awaited;
   };
+  void hear_all();
   /// Whether there was a message; `sound`: MPI could look.
   bool hear_one(int from, bool& sound);
   void take_in(int who, Word word);
@@ -51,6 +60,8 @@ class RollCall {
   std::shared_ptr<OwnComm> own_;
   int tag_;
   int rank_, size_;
+  std::atomic<bool> somebody_gave_up_ = false;
+  mutable std::mutex mutex_;  ///< of all that follows, and of looking for messages
   bool answered_ = false, told_ = false, listened_ = false;
   std::vector<bool> gave_up_;
   std::optional<int> first_, last_;
