@@ -44,8 +44,4 @@ class ExtremeKernel final : public Kernel {
   Scratch own_, other_, frame_, zeros_, sum_;
 };
 
-/// a[i] = min (max) of a[i] and b[i], independent of order: NaN if either is (always the positive quiet one), -0 below
-/// +0. Same dtype and count.
-void take_extreme(Op op, MutArray a, ConstArray b);
-
 }  // namespace laconic

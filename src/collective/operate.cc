@@ -3,8 +3,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "collective/extreme.h"
 #include "core/element.h"
+#include "core/extreme.h"
 #include "core/one_nan.h"
 
 namespace laconic {

@@ -1,6 +1,6 @@
 // What a collective asks of an array in device memory before and after it is coded. The answers are those of the CPU,
 // to the bit: scan() of core/range.h, count_outliers() of collective/outliers.h, divide() of collective/operate.h,
-// take_extreme() of collective/extreme.h, the chunks of collective/sample.h.
+// take_extreme() of core/extreme.h, the chunks of collective/sample.h.
 //
 // As in codec.h: calls only enqueue work on a stream, allocate nothing, wait for nothing, may be captured into a CUDA
 // graph. All memory is device memory of the current device; it belongs to the caller until the stream has come past

@@ -6,14 +6,13 @@
 #include <string>
 
 #include "collective/allreduce.h"
-#include "collective/extreme.h"
 #include "collective/fields.h"
 #include "collective/moved.h"
 #include "collective/reduce.h"
 #include "collective/reduce_scatter.h"
 #include "collective/scan.h"
 #include "collective/world.h"
-#include "core/half.h"
+#include "core/extreme.h"
 
 namespace laconic::collective_extreme_test {
 namespace {
@@ -47,44 +46,6 @@ world::Run<T> expect_kept(const Operands<T>& operands, Op op, const Options& opt
   world::expect_same_everywhere(got);
   moved::expect_within(got.results[0], exact(operands, op), got.reports[0].result_bound);
   return got;
-}
-
-TEST(TakeExtreme, OrdersEveryDtypeAndKnowsNanAndTheSignOfZero) {
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  const float inf = std::numeric_limits<float>::infinity();
-  const std::vector<float> a{1, -1, -0.0F, 0.0F, -inf, nan, -nan, 2, -3};
-  const std::vector<float> b{2, -2, 0.0F, -0.0F, inf, 1, 1, -nan, -3};
-  const std::vector<float> low{1, -2, -0.0F, -0.0F, -inf, nan, nan, nan, -3};
-  const std::vector<float> high{2, -1, 0.0F, 0.0F, inf, nan, nan, nan, -3};
-  for (const Op op : {Op::min, Op::max}) {
-    const auto& want = op == Op::min ? low : high;
-    auto x = a;
-    take_extreme(op, view(x), view(b));
-    EXPECT_TRUE(world::same_bytes(x, want));
-    const std::vector<double> wide_b(b.begin(), b.end()), wide_want(want.begin(), want.end());
-    std::vector<double> wide(a.begin(), a.end());
-    take_extreme(op, view(wide), view(wide_b));
-    EXPECT_TRUE(world::same_bytes(wide, wide_want));
-    for (const DType dtype : {DType::f16, DType::bf16}) {
-      const auto half = [&](const std::vector<float>& v) {
-        std::vector<std::uint16_t> bits;
-        for (const float f : v) bits.push_back(dtype == DType::f16 ? f16_of_f32(f) : bf16_of_f32(f));
-        return bits;
-      };
-      auto h = half(a);
-      const auto hb = half(b);
-      take_extreme(op, {h.data(), h.size(), dtype}, {hb.data(), hb.size(), dtype});
-      EXPECT_EQ(h, half(want)) << name_of(dtype);
-    }
-    std::vector<std::uint32_t> u{5, 0xffffffffU};
-    const std::vector<std::uint32_t> v{7, 1};
-    take_extreme(op, {u.data(), 2, DType::u32}, {v.data(), 2, DType::u32});
-    EXPECT_EQ(u, (op == Op::min ? std::vector<std::uint32_t>{5, 1} : std::vector<std::uint32_t>{7, 0xffffffffU}));
-    std::vector<std::int64_t> s{5, -1};
-    const std::vector<std::int64_t> t{7, 1};
-    take_extreme(op, view(s), view(t));
-    EXPECT_EQ(s, (op == Op::min ? std::vector<std::int64_t>{5, -1} : std::vector<std::int64_t>{7, 1}));
-  }
 }
 
 template <typename T>

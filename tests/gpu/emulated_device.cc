@@ -6,11 +6,11 @@
 #include <functional>
 #include <vector>
 
-#include "collective/extreme.h"
 #include "collective/memory.h"
 #include "collective/operate.h"
 #include "collective/sample.h"
 #include "core/error.h"
+#include "core/extreme.h"
 #include "frame/frame.h"
 #include "gpu/codec.h"
 #include "gpu/survey.h"

@@ -1,10 +1,10 @@
 // The survey on a real device against the CPU. Skipped, with the reason, where there is none.
 #include <gtest/gtest.h>
 
-#include "collective/extreme.h"
 #include "collective/operate.h"
 #include "collective/sample.h"
 #include "core/error.h"
+#include "core/extreme.h"
 #include "gpu/device.h"
 #include "gpu/survey.h"
 #include "gpu/survey_cases.h"

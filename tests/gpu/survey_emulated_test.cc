@@ -2,8 +2,8 @@
 // in any number and order.
 #include <gtest/gtest.h>
 
-#include "collective/extreme.h"
 #include "collective/operate.h"
+#include "core/extreme.h"
 #include "gpu/emulated.h"
 #include "gpu/survey_cases.h"
 #include "gpu/survey_steps.h"
