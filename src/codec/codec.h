@@ -12,6 +12,7 @@
 #include "codec/witness.h"
 #include "core/array.h"
 #include "core/bound.h"
+#include "core/op.h"
 #include "core/range.h"
 
 namespace laconic {
@@ -67,8 +68,8 @@ struct CodedTerm {
   CodecBytes payload;
 };
 
-/// What linear codecs can besides: sums of compressed arrays without going through floating point, and encoding that
-/// reads at once what it writes.
+/// What linear codecs can besides: sums of compressed arrays without going through floating point, their extremes, and
+/// encoding that reads at once what it writes.
 class LinearCodec {
  public:
   virtual ~LinearCodec() = default;
@@ -82,6 +83,11 @@ class LinearCodec {
   /// give, in this order. Error(too_small) when out cannot hold it, Error(corrupt) for a damaged term.
   virtual std::size_t sum(const Coded& result, const LocalTerm& local, std::span<const CodedTerm> terms,
                           CodecMutBytes out, int threads) const = 0;
+  /// out = the least or the greatest (op) of x and what the terms decode to, element by element; x may be null where
+  /// there are terms. An element of x counts as what a sum of x and zeros is decoded to, whatever is beside it. Writes
+  /// at most Codec::capacity(); errors as of sum().
+  virtual std::size_t extreme(Op op, const Coded& result, const void* x, std::span<const CodedTerm> terms,
+                              CodecMutBytes out, int threads) const = 0;
 };
 
 class Codec {

@@ -43,10 +43,11 @@ class SliceCodec final : public Codec, public LinearCodec {
   }
   std::size_t sum(const Coded& result, const LocalTerm& local, std::span<const CodedTerm> terms, CodecMutBytes out,
                   int threads) const override {
-    std::vector<slice::Operand> operands;
-    operands.reserve(terms.size());
-    for (const CodedTerm& t : terms) operands.push_back({params(t.coded), operand(t.coded, t.payload)});
-    return slice::sum(params(result), {params(local.coded), local.x}, operands, out, threads, result.witness);
+    return slice::sum(params(result), {params(local.coded), local.x}, operands_of(terms), out, threads, result.witness);
+  }
+  std::size_t extreme(Op op, const Coded& result, const void* x, std::span<const CodedTerm> terms, CodecMutBytes out,
+                      int threads) const override {
+    return slice::extreme(op, params(result), x, operands_of(terms), result.count, out, threads, result.witness);
   }
 
  private:
@@ -54,6 +55,12 @@ class SliceCodec final : public Codec, public LinearCodec {
     slice::Payload p = slice::check_table(bytes, c.count);
     p.witness = c.witness;
     return p;
+  }
+  static std::vector<slice::Operand> operands_of(std::span<const CodedTerm> terms) {
+    std::vector<slice::Operand> operands;
+    operands.reserve(terms.size());
+    for (const CodedTerm& t : terms) operands.push_back({params(t.coded), operand(t.coded, t.payload)});
+    return operands;
   }
   static slice::Params params(const Coded& c) { return slice::params_for(c.grid, c.operands); }
 };

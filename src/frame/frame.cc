@@ -137,14 +137,19 @@ void check_divisor(const Header& h, std::uint32_t divisor) {
                 "divisor: frames of codec " + std::string(codec_of(h).name()) + " are no sums; decode with divisor 1");
 }
 
-/// What a sum of frames with these headers is.
-Header sum_header(const Header& a, const Header& b) {
+/// Throws Error(mismatch) unless both say as many elements on the same points.
+void check_alike(const Header& a, const Header& b) {
   if (!a.grid.same_points(b.grid))
     throw Error(Code::mismatch, "the operands lie on different grids (step " + std::to_string(a.grid.step) + " and " +
                                     std::to_string(b.grid.step) + ")");
   if (a.count != b.count)
     throw Error(Code::mismatch,
                 "the operands have " + std::to_string(a.count) + " and " + std::to_string(b.count) + " elements");
+}
+
+/// What a sum of frames with these headers is.
+Header sum_header(const Header& a, const Header& b) {
+  check_alike(a, b);
   Header h = a;
   h.grid.qbits = std::max(a.grid.qbits, b.grid.qbits);
   h.grid.bound = std::max(a.grid.bound, b.grid.bound);
@@ -166,7 +171,7 @@ Header check_sizes(Bytes frame) {
   return h;
 }
 
-/// An operand of a sum. Its checksum is made while it is added: nobody sees the sum before finish().
+/// An operand of a sum or an extreme. Its checksum is made while it is added: nobody sees the result before finish().
 class Operand {
  public:
   /// Runs work(). Where it throws, damage to an operand is the better reason.
@@ -197,6 +202,30 @@ class Operand {
   Bytes frame_;
   std::unique_ptr<Summing> reading_ = std::make_unique<Summing>();
 };
+
+std::vector<Operand> operands_of(std::span<const Bytes> frames) {
+  std::vector<Operand> operands;
+  operands.reserve(frames.size());
+  for (const Bytes f : frames) operands.emplace_back(f);
+  return operands;
+}
+
+/// The frame with this header around what write(coded, terms, payload) makes of the operands, which returns its bytes.
+template <class Write>
+std::size_t combine(const Header& h, std::span<Operand> operands, MutBytes out, Write write) {
+  Summing writing;
+  Coded result = coded_of(h);
+  result.witness = &writing;
+  std::vector<CodedTerm> terms;
+  terms.reserve(operands.size());
+  for (Operand& o : operands) terms.push_back({o.coded(), o.payload()});
+  std::size_t n = header_bytes;
+  const MutBytes payload = payload_of(out);
+  Operand::explain([&] { n += write(result, terms, payload); }, operands);
+  for (Operand& o : operands) o.finish();
+  write_header(h.codec, h.grid, h.operands, h.count, out, n, writing);
+  return n;
+}
 
 /// A frame around what write(grid, payload, witness) writes, which returns its bytes.
 template <typename Write>
@@ -331,9 +360,7 @@ void decode_chunks(Bytes frame, std::uint64_t first, std::uint64_t n, MutArray o
 std::size_t sum(std::optional<ConstArray> x, std::span<const Bytes> frames, MutBytes out, int threads) {
   if (frames.size() + (x ? 1 : 0) < 2)
     throw Error(Code::invalid_argument, "frames: " + std::to_string(frames.size()) + " are no sum");
-  std::vector<Operand> operands;
-  operands.reserve(frames.size());
-  for (const Bytes f : frames) operands.emplace_back(f);
+  std::vector<Operand> operands = operands_of(frames);
   Header h = operands[0].header;
   Header local = h;
   local.operands = 1;
@@ -345,20 +372,33 @@ std::size_t sum(std::optional<ConstArray> x, std::span<const Bytes> frames, MutB
     for (std::size_t i = 1; i < operands.size(); ++i) h = sum_header(h, operands[i].header);
   };
   Operand::explain(plan, operands);
+  return combine(h, operands, out, [&](const Coded& result, std::span<const CodedTerm> terms, MutBytes payload) {
+    return codec->sum(result, {coded_of(local), x ? x->data : nullptr}, terms, payload, threads);
+  });
+}
 
-  Summing writing;
-  Coded result = coded_of(h);
-  result.witness = &writing;
-  std::vector<CodedTerm> terms;
-  terms.reserve(operands.size());
-  for (Operand& o : operands) terms.push_back({o.coded(), o.payload()});
-  std::size_t n = header_bytes;
-  const MutBytes to = payload_of(out);
-  Operand::explain([&] { n += codec->sum(result, {coded_of(local), x ? x->data : nullptr}, terms, to, threads); },
-                   operands);
-  for (Operand& o : operands) o.finish();
-  write_header(h.codec, h.grid, h.operands, h.count, out, n, writing);
-  return n;
+std::size_t extreme(Op op, const Grid& grid, std::optional<ConstArray> x, std::span<const Bytes> frames, MutBytes out,
+                    int threads) {
+  if (!is_extreme(op) || (frames.empty() && !x))
+    throw Error(Code::invalid_argument,
+                "op: " + std::string(name_of(op)) + " of " + std::to_string(frames.size()) + " frames is no extreme");
+  if (std::isinf(grid.bound))
+    throw Error(Code::unsupported, "grid: within a ratio each frame has its own, and extremes need one for all");
+  std::vector<Operand> operands = operands_of(frames);
+  Header h;
+  h.grid = grid;
+  h.count = x ? x->count : operands[0].header.count;
+  const LinearCodec* codec = slice_codec().linear();
+  const auto plan = [&] {
+    if (x) check_array(h, x->dtype, x->count, "x");
+    if (!operands.empty()) codec = &linear_of(operands);
+    for (const Operand& o : operands) check_alike(h, o.header);
+    if (!operands.empty()) h.codec = operands[0].header.codec;
+  };
+  Operand::explain(plan, operands);
+  return combine(h, operands, out, [&](const Coded& result, std::span<const CodedTerm> terms, MutBytes payload) {
+    return codec->extreme(op, result, x ? x->data : nullptr, terms, payload, threads);
+  });
 }
 
 std::size_t add(Bytes a, Bytes b, MutBytes out, int threads) {

@@ -10,6 +10,7 @@
 #include "codec/codec.h"
 #include "codec/grid.h"
 #include "core/array.h"
+#include "core/op.h"
 #include "frame/layout.h"
 
 namespace laconic::frame {
@@ -81,5 +82,12 @@ std::size_t add(Bytes a, Bytes b, MutBytes out, int threads = 1);
 
 /// out = encode(x) + b. The grid is b's.
 std::size_t encode_add(ConstArray x, Bytes b, MutBytes out, int threads = 1);
+
+/// out = the least or the greatest (op: min or max) of x and the frames, element by element as take_extreme() has it,
+/// encoded on `grid`: one term at least. x is put on the grid first, as a sum with zeros puts it there, so that no
+/// element depends on those beside it; values on the grid encode without further error. All must lie on the points of
+/// `grid`, with the same count, by a linear codec; Errors as of sum(). out: capacity bytes, overlapping no operand.
+std::size_t extreme(Op op, const Grid& grid, std::optional<ConstArray> x, std::span<const Bytes> frames, MutBytes out,
+                    int threads = 1);
 
 }  // namespace laconic::frame

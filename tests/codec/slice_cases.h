@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -109,6 +110,15 @@ inline Outcome summed_in_turn(const Array* x, const Array& like, const std::vect
   Outcome sum = x != nullptr ? encode_added(*x, frames[0]) : frames[0];
   for (std::size_t i = 1; i < frames.size() && sum.code == Code::ok; ++i) sum = added(like, sum, frames[i]);
   return sum;
+}
+/// The least or the greatest of x (null: none) and the frames.
+inline Outcome extreme_of(Op op, const Grid& g, const Array* x, const std::vector<Outcome>& frames, int threads = 1) {
+  std::vector<frame::Bytes> terms;
+  for (const Outcome& f : frames) terms.emplace_back(f.frame);
+  const std::size_t count = x != nullptr ? x->count : frame::peek(frames[0].frame).count;
+  return outcome_of(frame::capacity(g.dtype, count), [&](frame::MutBytes out) {
+    return frame::extreme(op, g, x != nullptr ? std::optional(x->view()) : std::nullopt, terms, out, threads);
+  });
 }
 inline Array decoded(const Array& like, const Outcome& f, int threads = 1, std::uint32_t divisor = 1,
                      std::size_t offset = 0) {

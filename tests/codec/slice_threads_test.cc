@@ -29,6 +29,7 @@ TEST(SliceThreads, GiveTheSameBytes) {
         const Outcome sum = added(x, a, a);
         ASSERT_EQ(sum.code, Code::ok);
         const Outcome fused = encode_added(x, sum);
+        const Outcome greatest = extreme_of(Op::max, g, &x, {a});
         const Array y = decoded(x, a);
         const Array total = decoded(x, sum);
         for (const int threads : {2, 3, 5}) {
@@ -37,6 +38,7 @@ TEST(SliceThreads, GiveTheSameBytes) {
           EXPECT_EQ(a, encoded(x, g, threads));
           EXPECT_EQ(sum, added(x, a, a, threads));
           EXPECT_EQ(fused, encode_added(x, sum, threads));
+          EXPECT_EQ(greatest, extreme_of(Op::max, g, &x, {a}, threads));
           EXPECT_TRUE(y == decoded(x, a, threads));
           EXPECT_TRUE(encode_decoded(x, g, threads == 2, threads) == std::pair(a, y));
           EXPECT_TRUE(total == decoded(x, sum, threads));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/half.h"
+#include "core/one_nan.h"
 
 namespace laconic {
 namespace {
@@ -60,6 +61,19 @@ TEST(TakeExtreme, OrdersEveryDtypeAndKnowsNanAndTheSignOfZero) {
     take_extreme(op, view(s), view(t));
     EXPECT_EQ(s, (op == Op::min ? std::vector<std::int64_t>{5, -1} : std::vector<std::int64_t>{7, 1}));
   }
+}
+
+TEST(OneNan, IsTheQuietOneOfEveryFloatType) {
+  constexpr OneNan f32(DType::f32), f64(DType::f64), f16(DType::f16), bf16(DType::bf16);
+  for (const std::uint64_t nan : {0x7f800001U, 0xff800001U, 0x7fffffffU, 0xffc00000U}) EXPECT_EQ(f32(nan), 0x7fc00000U);
+  for (const std::uint64_t number : {0x7f800000U, 0xff800000U, 0x80000000U, 0x7f7fffffU})
+    EXPECT_EQ(f32(number), number);
+  EXPECT_EQ(f64(0xfff0000000000001), 0x7ff8000000000000U);
+  EXPECT_EQ(f64(0xfff0000000000000), 0xfff0000000000000U);
+  EXPECT_EQ(f16(0xfc01), f16_of_f32(std::numeric_limits<float>::quiet_NaN()));
+  EXPECT_EQ(f16(0xfc00), 0xfc00U);
+  EXPECT_EQ(bf16(0xff81), bf16_of_f32(std::numeric_limits<float>::quiet_NaN()));
+  EXPECT_EQ(bf16(0xff80), 0xff80U);
 }
 
 }  // namespace

@@ -23,11 +23,11 @@ std::vector<Outcome> samples() {
   return f;
 }
 
-/// What decoding and adding to itself give: values and bytes, or error codes.
+/// What decoding, adding to itself and taking the greatest of it and itself give: values and bytes, or error codes.
 struct Answer {
   Code decode = Code::ok;
   std::vector<std::uint8_t> values;
-  Outcome sum;
+  Outcome sum, greatest;
   friend bool operator==(const Answer&, const Answer&) = default;
 };
 
@@ -44,6 +44,7 @@ Answer answer_to(const std::vector<std::uint8_t>& bytes) {
     a.values.assign(y.data(), y.data() + y.size_bytes());
     const Outcome f{.frame = bytes};
     a.sum = added(y, f, f);
+    a.greatest = extreme_of(Op::max, h.grid, nullptr, {f, f});
   } catch (const Error& e) {
     a.decode = e.code();
   }
@@ -65,7 +66,7 @@ void expect_same_answer_everywhere(const std::vector<std::uint8_t>& bytes) {
 }
 
 /// One thread looks at the checksum while it adds, in pieces; several look first.
-TEST(FrameDamage, SumsFindIt) {
+TEST(FrameDamage, SumsAndExtremesFindIt) {
   const Array x = sample(DType::f32, Kind::noise, 100000);
   const Grid g = grids_of(DType::f32).back();
   const std::vector<std::uint8_t> good = encoded(x, g).frame;
@@ -90,6 +91,7 @@ TEST(FrameDamage, SumsFindIt) {
       EXPECT_EQ(code_of([&] { frame::encode_add(x.view(), bad, out, threads); }), Code::corrupt) << at;
       const std::array<frame::Bytes, 3> terms = {good, good, bad};
       EXPECT_EQ(code_of([&] { frame::sum(x.view(), terms, out, threads); }), Code::corrupt) << at;
+      EXPECT_EQ(code_of([&] { frame::extreme(Op::min, g, x.view(), terms, out, threads); }), Code::corrupt) << at;
     }
   }
 }

@@ -5,6 +5,7 @@
 #include "codec/slice/kernel_sets.h"
 #include "codec/slice/scratch.h"
 #include "core/cache.h"
+#include "core/one_nan.h"
 
 #if defined(__x86_64__)
 

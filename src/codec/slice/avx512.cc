@@ -4,6 +4,7 @@
 #include "codec/slice/chunk_integers.h"
 #include "codec/slice/kernel_sets.h"
 #include "core/cache.h"
+#include "core/one_nan.h"
 
 #if defined(__x86_64__) && !defined(LACONIC_WITHOUT_AVX512)
 
@@ -357,6 +358,7 @@ const Kernels* found(const Kernels& avx2) {
   static const Kernels k{FastCodec<Avx512>::encode,
                          FastCodec<Avx512>::decode,
                          FastCodec<Avx512>::encode_decode,
+                         FastCodec<Avx512>::on_grid,
                          avx2.add,
                          avx2.encode_add,
                          avx2.sum,

@@ -333,6 +333,24 @@ struct FastCodec {
     return n;
   }
 
+  /// Exceptions, be they few or many, go beside what the integers decode to.
+  static void on_grid(const Params& p, const void* x, int count, void* y) {
+    if (p.wide) return FastWide<V>::on_grid(p, x, count, y);
+    alignas(64) std::uint8_t padded[chunk_values * 8];
+    const int e = p.shape.element_bytes;
+    const void* elements = repeat_last(x, count, e, padded);
+    Integers q;
+    std::uint64_t marks[chunk_blocks];
+    const bool exceptions = FastExact<V>::quantise(p, elements, q, marks);
+    V::dequantise(p, q.q, y, false);
+    if (!exceptions) return;
+    const OneNan one(p.grid.dtype);
+    const auto* from = static_cast<const std::uint8_t*>(elements);
+    auto* to = static_cast<std::uint8_t*>(y);
+    for (int b = 0; b < chunk_blocks; ++b)
+      each_mark(marks[b], b, [&](int i) { put_element(to, i, e, one(element_at(from, i, e))); });
+  }
+
   // ------------------------------------------------------------------------------------------------- decoding
 
   /// Where the integers of block b go: to memory, or (see V::ToF32) straight on to the elements.

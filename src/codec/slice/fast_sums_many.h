@@ -166,7 +166,7 @@ struct FastManySums : FastSums<V> {
 
   static const Kernels* kernels() {
     using Codec = typename Sums::Codec;
-    static const Kernels k{Codec::encode,    Codec::decode, Codec::encode_decode, Sums::add,
+    static const Kernels k{Codec::encode,    Codec::decode, Codec::encode_decode, Codec::on_grid,  Sums::add,
                            Sums::encode_add, sum,           Sums::sums_terms,     Sums::room_fetch};
     return &k;
   }

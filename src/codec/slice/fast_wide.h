@@ -32,7 +32,16 @@ struct FastWide {
     bool one(double x, I& q) const {
       const double t = __builtin_fma(x, inverse, origin);
       q = wrap_sub(__builtin_bit_cast(I, t), __builtin_bit_cast(I, origin));
-      const double error = __builtin_fabs(x - (t - origin) * step);
+      return holds(x, t, (t - origin) * step);
+    }
+    /// The grid's number for x, or x where that is not within the bound.
+    [[nodiscard]] double on_grid(double x) const {
+      const double t = __builtin_fma(x, inverse, origin);
+      const double value = (t - origin) * step;
+      return holds(x, t, value) ? value : x;
+    }
+    [[nodiscard]] bool holds(double x, double t, double value) const {
+      const double error = __builtin_fabs(x - value);
       return (static_cast<int>(t >= 0x1p52) & static_cast<int>(t < end) & static_cast<int>(error <= bound)) != 0;
     }
   };
@@ -226,6 +235,16 @@ struct FastWide {
     Writer w;
     put_blocks(q, choice, fill, Ahead(x, 8), w);
     return finish(w, choice, fill, x, count, to);
+  }
+
+  static void on_grid(const Params& p, const void* x, int count, void* y) {
+    const Quantiser k(p);
+    const OneNan one(DType::f64);
+    auto* to = static_cast<std::uint8_t*>(y);
+    for (int i = 0; i < count; ++i) {
+      const auto bits = __builtin_bit_cast(std::uint64_t, k.on_grid(real(x, i)));
+      store(to + 8 * i, one(bits));
+    }
   }
 
   static bool decode(const Params& p, ChunkBytes in, int count, void* y) {

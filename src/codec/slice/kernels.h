@@ -1,4 +1,4 @@
-// What a SIMD target offers: six operations on one chunk. The reference is their definition; every other set writes
+// What a SIMD target offers: seven operations on one chunk. The reference is their definition; every other set writes
 // the same bytes and reads the same values, and hands what it has no fast way for to it.
 #pragma once
 
@@ -72,6 +72,10 @@ struct Kernels {
   bool (*decode)(const Params& p, ChunkBytes in, int count, void* y);
   /// encode(), and to y what decode() makes of that. y is x, or apart from it.
   std::size_t (*encode_decode)(const Params& p, const void* x, int count, std::uint8_t* out, void* y);
+  /// What a sum of x and zeros is decoded to, where the grid has a step: its points, also for elements that encode()
+  /// would store exactly for their neighbours' sake; else the elements, all NaN the same one. y is apart from x, and
+  /// has room for a whole chunk.
+  void (*on_grid)(const Params& p, const void* x, int count, void* y);
   /// out = a + b; p describes the result, pa and pb the operands. Returns bytes, chunk_corrupt or chunk_too_large.
   std::size_t (*add)(const Params& p, const Params& pa, ChunkBytes a, const Params& pb, ChunkBytes b, int count,
                      std::uint8_t* out, std::size_t capacity);

@@ -15,6 +15,7 @@
 #include "codec/slice/scratch.h"
 #include "core/cache.h"
 #include "core/half.h"
+#include "core/one_nan.h"
 
 #if defined(__x86_64__) && !defined(__SSSE3__)
 #define HWY_BASELINE_TARGETS HWY_SSSE3

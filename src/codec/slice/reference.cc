@@ -1,4 +1,4 @@
-// The scalar definition of the four chunk operations (kernels.h). Slow and plain on purpose.
+// The scalar definition of the chunk operations (kernels.h). Slow and plain on purpose.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -7,6 +7,7 @@
 
 #include "codec/slice/kernels.h"
 #include "core/half.h"
+#include "core/one_nan.h"
 
 namespace laconic::slice {
 namespace {
@@ -328,6 +329,19 @@ std::size_t encode_decode(const Params& p, const void* x, int count, std::uint8_
   return n;
 }
 
+template <class T>
+void on_grid_as(const Params& p, const void* x, int count, void* y) {
+  for (int i = 0; i < count; ++i) {
+    const auto e = element<typename T::Bits>(x, i);
+    std::int64_t q = 0;
+    put(y, i, quantise_one<T>(p, e, q) ? value_bits<T>(p, q) : static_cast<typename T::Bits>(OneNan(p.grid.dtype)(e)));
+  }
+}
+
+void on_grid(const Params& p, const void* x, int count, void* y) {
+  with_float(p.grid.dtype, [&]<class T>(T) { on_grid_as<T>(p, x, count, y); });
+}
+
 template <class A>
 std::size_t add_to(const Params& p, const Params& pa, const Chunk<A>& a, bool a_is_local, const Params& pb,
                    ChunkBytes b, std::uint8_t* out, std::size_t capacity) {
@@ -390,7 +404,7 @@ bool is_on_grid(const Params& p, std::uint64_t element) {
 }
 
 const Kernels& reference_kernels() {
-  static const Kernels k{encode, decode, encode_decode, add, encode_add, sum};
+  static const Kernels k{encode, decode, encode_decode, on_grid, add, encode_add, sum};
   return k;
 }
 

@@ -16,6 +16,7 @@
 #include "codec/slice/payload_writer.h"
 #include "core/cache.h"
 #include "core/error.h"
+#include "core/extreme.h"
 #include "core/share.h"
 
 namespace laconic::slice {
@@ -235,6 +236,59 @@ class ChunkAdder {
   std::array<std::unique_ptr<std::uint8_t[]>, 2> scratch_;
 };
 
+/// One thread's way through the chunks of a minimum or maximum, whose elements stay in the first cache.
+class ChunkExtremes {
+ public:
+  ChunkExtremes(Op op, const Params& p, const void* x, std::span<const Operand> operands, std::size_t count)
+      : op_(op), p_(p), x_(x), operands_(operands), count_(count) {
+    for (const Operand& o : operands) cursors_.emplace_back(o.payload, o.payload.witness);
+  }
+
+  [[nodiscard]] static bool fetches_room() { return false; }
+  void go_to(std::size_t first, std::size_t last) {
+    for (Cursor& c : cursors_) c.go_to(first, last);
+  }
+
+  std::size_t write(std::size_t chunk, std::uint8_t* to, std::size_t) {
+    const int count = values_in(count_, chunk);
+    const void* found = x_ != nullptr ? on_grid(chunk, count) : nullptr;
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      std::uint8_t* const values = found == room_->one ? room_->other : room_->one;
+      if (!kernels_.decode(operands_[i].params, cursors_[i].next(), count, values)) return chunk_corrupt;
+      if (found != nullptr) take_extreme(op_, of(values, count), of(found, count));
+      found = values;
+    }
+    return kernels_.encode(p_, found, count, to);
+  }
+
+ private:
+  /// For the elements of two chunks.
+  struct Room {
+    alignas(64) std::uint8_t one[chunk_values * 8];
+    alignas(64) std::uint8_t other[chunk_values * 8];
+  };
+
+  const void* on_grid(std::size_t chunk, int count) {
+    const void* const x = element_at(p_, x_, chunk);
+    if (p_.shape.exact_only) return x;
+    kernels_.on_grid(p_, x, count, room_->one);
+    return room_->one;
+  }
+  MutArray of(void* values, int count) const { return {values, static_cast<std::size_t>(count), p_.grid.dtype}; }
+  ConstArray of(const void* values, int count) const {
+    return {values, static_cast<std::size_t>(count), p_.grid.dtype};
+  }
+
+  const Kernels& kernels_ = kernels();
+  Op op_;
+  const Params& p_;
+  const void* x_;
+  std::span<const Operand> operands_;
+  std::size_t count_;
+  std::vector<Cursor> cursors_;
+  std::unique_ptr<Room> room_ = std::make_unique_for_overwrite<Room>();
+};
+
 }  // namespace
 
 std::size_t capacity(DType dtype, std::size_t count) {
@@ -283,6 +337,13 @@ std::size_t sum(const Params& p, const Local& local, std::span<const Operand> op
   const std::size_t count = operands[0].payload.count;
   const Destination to{count, largest_chunk, out, witness};
   return write_payload(to, threads_worth(bytes_of(p, count), threads), [&] { return ChunkAdder(p, local, operands); });
+}
+
+std::size_t extreme(Op op, const Params& p, const void* x, std::span<const Operand> operands, std::size_t count,
+                    MutBytes out, int threads, Witness* witness) {
+  const Destination to{count, chunk_capacity(p.shape.element_bytes), out, witness};
+  return write_payload(to, threads_worth(bytes_of(p, count), threads),
+                       [&] { return ChunkExtremes(op, p, x, operands, count); });
 }
 
 void decode(const Params& params, const Payload& in, std::size_t first, std::size_t n, void* y, int threads,

@@ -8,6 +8,7 @@
 
 #include "codec/slice/kernels.h"
 #include "codec/witness.h"
+#include "core/op.h"
 
 namespace laconic::slice {
 
@@ -60,6 +61,11 @@ std::size_t encode_decode(const Params& p, const void* x, std::size_t count, Mut
 /// the result.
 std::size_t sum(const Params& p, const Local& local, std::span<const Operand> operands, MutBytes out, int threads,
                 Witness* witness = nullptr);
+
+/// The least or the greatest of x on the grid (Kernels::on_grid; null: there is none) and all operands, element by
+/// element, encoded as p says. One term at least.
+std::size_t extreme(Op op, const Params& p, const void* x, std::span<const Operand> operands, std::size_t count,
+                    MutBytes out, int threads, Witness* witness = nullptr);
 
 /// Decodes chunks [first, first + n) to y, which holds the values of just those. `whole_bytes`: see frame::decode().
 void decode(const Params& p, const Payload& in, std::size_t first, std::size_t n, void* y, int threads,
