@@ -2,6 +2,8 @@
 // which encode without further error: no error per hop, and no order in which the bits could differ.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "collective/movement.h"
@@ -22,26 +24,15 @@ class ExtremeKernel final : public Kernel {
   std::size_t add_plain(const Part& part, frame::Bytes held, ConstArray received, frame::MutBytes out) override;
   [[noreturn]] void keep(const Part& part) override;
   void deliver(const Part& part, frame::Bytes message) override { frames_.deliver(part, message); }
-  [[nodiscard]] std::size_t scratch_bytes() const override {
-    return own_.capacity() + other_.capacity() + frame_.capacity() + zeros_.capacity() + sum_.capacity();
-  }
 
  private:
-  using Scratch = std::vector<std::uint8_t>;
-
-  /// Room for `count` elements in one of the scratch arrays.
-  MutArray room(Scratch& scratch, std::size_t count) const;
-  /// A rank's operand as grid values, in own_.
-  MutArray on_grid(ConstArray x);
-  MutArray decoded(const Part& part, frame::Bytes message, Scratch& scratch) const;
-  /// a = extreme of a and b; then encoded.
-  std::size_t encode_extreme(MutArray a, ConstArray b, frame::MutBytes out) const;
+  std::size_t extreme(std::optional<ConstArray> x, std::span<const frame::Bytes> messages, std::size_t count,
+                      frame::MutBytes out) const;
 
   Op op_;
   Grid grid_;
   int threads_;
   MovementKernel frames_;
-  Scratch own_, other_, frame_, zeros_, sum_;
 };
 
 }  // namespace laconic
