@@ -17,6 +17,11 @@ BOUND = "1e-3rel"
 FIELD = "wave_computed_marmousi_rtm_shots"
 MODES = ["plain", "cprp2p fzlight", "ccoll", "zccl", "laconic"]
 LARGEST_RANKS_MODES = "plain,zccl,laconic"
+# With two codec threads where a mode has a use for them. auto learns in its first calls.
+EVERY_MODE = ["--modes", "plain,cprp2p,ccoll,zccl,zccl-mt,laconic,auto", "--codec", "all", "--threads", "2", "--warm-up", "6",
+              "--repetitions", "3"]
+EVERY_MODE_SIZE = "16MiB"
+PARTS = ["codec", "wire", "compute", "other"]  # of a call's time
 SPEED = {"1gbit": "1 Gb/s", "2500mbit": "2.5 Gb/s"}
 
 
@@ -26,27 +31,34 @@ def sample_fields():
 
 
 def measure(build, quick):
-    """Every run's JSON, with the link's rate and the MPI's short name."""
-    sizes = QUICK_SIZES if quick else SIZES
+    """Every run's JSON, with the link's rate, the MPI's short name, and the part of the tables that it is for."""
     results = []
     for hosts, rate, fewer in PLACES:
         with stacking.cluster(hosts, rate) as place:
             for flavour in filter(place.usable, stacking.flavours(build)):
-                def bench(collective, ranks, size, *options, place=place, flavour=flavour, rate=rate):
+                def bench(part, collective, ranks, size, *options, place=place, flavour=flavour, rate=rate):
                     say(f"{collective} of {size} over {ranks} ranks at {rate} under {flavour.name} ...")
                     r = run(build, place, flavour, ranks, collective, "--size", size, "--bound", BOUND, *options)
-                    results.append({"rate": rate, "flavour": flavour.name, **r})
-                bench("allreduce", hosts, ",".join(sizes))
-                for ranks in fewer:
-                    bench("allreduce", ranks, sizes[-1], "--modes", LARGEST_RANKS_MODES, "--repetitions", "3")
-                for collective in OTHERS:
-                    bench(collective, hosts, sizes[-1], "--repetitions", "3")
-                if (hosts, rate, fewer) != PLACES[0] or quick:
-                    continue
-                for field in sample_fields():
-                    for collective in OF_FIELDS:
-                        bench(collective, hosts, sizes[-1], "--modes", "laconic", "--repetitions", "3", "--field", field)
+                    results.append({"rate": rate, "flavour": flavour.name, "part": part, **r})
+                measure_place(bench, hosts, fewer, QUICK_SIZES if quick else SIZES)
+                bench("every mode", "allreduce", hosts, QUICK_SIZES[-1] if quick else EVERY_MODE_SIZE, *EVERY_MODE)
+                if (hosts, rate, fewer) == PLACES[0] and not quick:
+                    measure_fields(bench, hosts)
     return results
+
+
+def measure_place(bench, hosts, fewer, sizes):
+    bench("main", "allreduce", hosts, ",".join(sizes))
+    for ranks in fewer:
+        bench("main", "allreduce", ranks, sizes[-1], "--modes", LARGEST_RANKS_MODES, "--repetitions", "3")
+    for collective in OTHERS:
+        bench("main", collective, hosts, sizes[-1], "--repetitions", "3")
+
+
+def measure_fields(bench, hosts):
+    for field in sample_fields():
+        for collective in OF_FIELDS:
+            bench("fields", collective, hosts, SIZES[-1], "--modes", "plain,laconic", "--repetitions", "3", "--field", field)
 
 
 def run(build, place, flavour, ranks, *arguments):
@@ -59,11 +71,11 @@ def run(build, place, flavour, ranks, *arguments):
         raise Failed(f"{' '.join(command)}\n  printed no JSON: {out[-500:]}") from error
 
 
-def best_modes(results, rate, collective, ranks, size, field=FIELD):
+def best_modes(results, rate, collective, ranks, size, field=FIELD, part="main"):
     """Each mode under the MPI where it was faster; {} where nothing was measured."""
     best = {}
     for r in results:
-        if (r["rate"], r["collective"], r["ranks"], r["field"]) != (rate, collective, ranks, field):
+        if (r["rate"], r["collective"], r["ranks"], r["field"], r["part"]) != (rate, collective, ranks, field, part):
             continue
         for s in r["sizes"]:
             for m in s["modes"] if s["operand_bytes"] == size else ():
@@ -72,9 +84,9 @@ def best_modes(results, rate, collective, ranks, size, field=FIELD):
     return best
 
 
-def sizes_of(results, rate, collective, ranks):
-    return sorted({s["operand_bytes"] for r in results for s in r["sizes"]
-                   if (r["rate"], r["collective"], r["ranks"], r["field"]) == (rate, collective, ranks, FIELD)})
+def sizes_of(results, rate, collective, ranks, part="main"):
+    return sorted({s["operand_bytes"] for r in results for s in r["sizes"] if (r["rate"], r["collective"], r["ranks"], r["field"], r["part"]) ==
+                   (rate, collective, ranks, FIELD, part)})
 
 
 def time_of(modes, name):
@@ -121,28 +133,44 @@ def text_of(results):
                      breakdown({m: v for m, v in best_modes(results, rate, "allreduce", hosts, sizes[-1]).items() if m != "plain"}, "mode"))
         parts.append(f"where the time goes in the others, {where}; ms of laconic, mean over ranks\n" +
                      breakdown({c: modes["laconic"] for c, modes in others.items()}, "collective"))
-    if len({r["field"] for r in results}) > 1:
+    for hosts, rate, _ in PLACES:
+        size = sizes_of(results, rate, "allreduce", hosts, "every mode")[-1]
+        parts.append(f"every mode and codec in an allreduce of {size_text(size)}, {hosts} hosts at {SPEED[rate]}, bound {BOUND}\n" +
+                     by_mode(best_modes(results, rate, "allreduce", hosts, size, part="every mode")))
+    if any(r["part"] == "fields" for r in results):
         hosts, rate, _ = PLACES[0]
-        size = sizes_of(results, rate, "allreduce", hosts)[-1]
+        size = sizes_of(results, rate, "allreduce", hosts, "fields")[-1]
         parts.append(f"{size_text(size)} of each sample field, {hosts} hosts at {SPEED[rate]}, bound {BOUND}\n" + by_field(results, size))
     return "\n\n".join(parts) + "\n"
 
 
+def by_mode(modes):
+    """A row each; plain MPI promises nothing."""
+    rows = []
+    for name, m in modes.items():
+        parts = m.get("breakdown_seconds")  # not of plain MPI
+        rows.append([name, m["flavour"], time_of(modes, name), times(modes, name, "plain"), f"{m['ratio']:.2f}" if parts else "-",
+                     *(f"{parts[p] * 1e3:.1f}" if parts else "-" for p in PARTS), f"{m['max_error_over_bound']:.3f}",
+                     f"{m['violations']:.0f}" if m["promised"] else "-"])
+    return table(["mode", "MPI", "ms", "over plain", "ratio", *PARTS, "error/bound", "outside"], rows)
+
+
 def by_field(results, size):
-    """How many times faster than plain over ratio. Plain MPI sends the same bytes of any field: its times are those of FIELD."""
+    """Plain MPI's time with the field, how many times faster Laconic is, and that over the ratio."""
     hosts, rate, _ = PLACES[0]
-    plain = {c: best_modes(results, rate, c, hosts, size)["plain"]["seconds"] for c in OF_FIELDS}
     rows = []
     for field in sample_fields():
-        mine = {c: best_modes(results, rate, c, hosts, size, field)["laconic"] for c in OF_FIELDS}
+        found = {c: best_modes(results, rate, c, hosts, size, field, "fields") for c in OF_FIELDS}
+        mine = {c: modes["laconic"] for c, modes in found.items()}
+        gains = {c: modes["plain"]["seconds"] / modes["laconic"]["seconds"] for c, modes in found.items()}
         worst = max(m["max_error_over_bound"] for m in mine.values())
         rows.append([field, f"{mine['bcast']['ratio']:.1f}", f"{mine['allreduce']['ratio']:.1f}",
-                     *(f"{plain[c] / m['seconds']:.1f} ({plain[c] / m['seconds'] / m['ratio']:.2f})" for c, m in mine.items()), f"{worst:.3f}"])
-    return table(["times faster (over ratio)", "ratio", "in allreduce", *OF_FIELDS, "error/bound"], rows)
+                     *(f"{found[c]['plain']['seconds'] * 1e3:.0f}: {gains[c]:.1f} ({gains[c] / mine[c]['ratio']:.2f})" for c in OF_FIELDS),
+                     f"{worst:.3f}"])
+    return table(["plain ms: times faster (over ratio)", "ratio", "in allreduce", *OF_FIELDS, "error/bound"], rows)
 
 
 def breakdown(modes, what):
     """A row each, by name."""
-    parts = ("codec", "wire", "compute", "other")
-    rows = [[name, m["flavour"], *(f"{m['breakdown_seconds'][p] * 1e3:.1f}" for p in parts)] for name, m in modes.items()]
-    return table([what, "MPI", *parts], rows)
+    rows = [[name, m["flavour"], *(f"{m['breakdown_seconds'][p] * 1e3:.1f}" for p in PARTS)] for name, m in modes.items()]
+    return table([what, "MPI", *PARTS], rows)
