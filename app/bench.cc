@@ -335,7 +335,12 @@ int run_bench_collective(const Session& session, const CollectiveOptions& option
                                            name, name, name));
   if (options.ranks < 1 || options.ranks > 256)
     throw Failure(Exit::usage, fmt::format("--ranks {} is not between 1 and 256", options.ranks));
-  become_launcher(options.mpi, options.ranks, session.arguments);
+  Launch launch{options.mpi, options.ranks, options.link, {}};
+  if (!options.link.empty()) {
+    require_link_rate(options.link);
+    if (options.interface.empty()) launch.more = {"--wire", "eth0"};
+  }
+  become_launcher(launch, session.arguments);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +15,7 @@
 
 #include "doctor/probe.h"
 #include "exit_code.h"
+#include "hosts.h"
 #include "run/loading.h"
 #include "run/program.h"
 
@@ -107,10 +109,15 @@ void become_mpi_program(char** arguments) {
                   flavour, helper, std::strerror(errno)));
 }
 
-void become_launcher(const std::string& flavour, int ranks, char** arguments) {
-  std::vector<std::string> words = launcher_of(flavour);
-  words.erase(words.begin());
-  words.insert(words.end(), {"-n", std::to_string(ranks), executable_folder() + "/laconic"});
+void become_launcher(const Launch& launch, char** arguments) {
+  std::vector<std::string> words = launcher_of(launch.flavour);
+  if (launch.link.empty()) {
+    words.erase(words.begin());
+    words.insert(words.end(), {"-n", std::to_string(launch.ranks)});
+  } else {
+    words = ranks_on_hosts(words[0], words[1], launch.ranks, launch.link);
+  }
+  words.push_back(executable_folder() + "/laconic");
   for (char** a = arguments + 1; *a != nullptr; ++a) {
     const std::string word = *a;
     if (word == "--ranks" || word == "--mpi") {
@@ -119,7 +126,8 @@ void become_launcher(const std::string& flavour, int ranks, char** arguments) {
       words.push_back(word);
     }
   }
-  set_environment_for(ranks);
+  words.insert(std::find(words.begin(), words.end(), "--"), launch.more.begin(), launch.more.end());
+  set_environment_for(launch.ranks);
   std::vector<char*> pointers;
   for (std::string& w : words) pointers.push_back(w.data());
   pointers.push_back(nullptr);

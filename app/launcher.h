@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace laconic::app {
 
@@ -15,8 +16,16 @@ bool is_first_rank();
 /// when there is no such executable.
 void become_mpi_program(char** arguments);
 
-/// Does not return: the launcher of the MPI `flavour` (empty: of any) runs in this process's place and starts `ranks`
-/// of this command line, without its --ranks and --mpi. Throws Failure: usage where there is no such MPI.
-[[noreturn]] void become_launcher(const std::string& flavour, int ranks, char** arguments);
+/// Ranks that this command is to start.
+struct Launch {
+  std::string flavour;  ///< by the launcher of this MPI; empty: of any
+  int ranks = 1;
+  std::string link;               ///< rate of the links between emulated hosts, one for each rank; empty: this machine
+  std::vector<std::string> more;  ///< that they are told besides
+};
+
+/// Does not return: the launcher runs in this process's place and starts ranks of this command line, without its
+/// --ranks and --mpi. Throws Failure: usage where there is no such MPI, or no emulated hosts.
+[[noreturn]] void become_launcher(const Launch& launch, char** arguments);
 
 }  // namespace laconic::app

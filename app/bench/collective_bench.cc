@@ -244,6 +244,7 @@ CollectiveResult measure_collective(const CollectiveOptions& options, Communicat
   require_calls("--repetitions", options.repetitions);
   require_calls("--warm-up", options.warm_up);
   require_calls("--turn", options.turn);
+  if (!options.link.empty()) require_link_rate(options.link);
   if (options.root < 0 || options.root >= comm.size())
     throw Failure(Exit::usage,
                   fmt::format("--root {}: of {} ranks the last is {}", options.root, comm.size(), comm.size() - 1));
@@ -265,6 +266,7 @@ CollectiveResult measure_collective(const CollectiveOptions& options, Communicat
   result.dtype = name_of(field.field.shape.dtype);
   result.bound = asked.to_string();
   result.mpi = comm.transport().description();
+  result.link = options.link;
   result.ranks = comm.size();
   result.repetitions = options.repetitions;
   result.counts_wire = !options.interface.empty();

@@ -48,6 +48,7 @@ struct CollectiveResult {
   std::string op;           ///< of a reduction, else empty
   std::optional<int> root;  ///< where there is one
   std::string field, dtype, bound, mpi;
+  std::string link;  ///< rate of the links between hosts; empty: not known
   int ranks = 0;
   int repetitions = 0;  ///< turns of each mode
   bool counts_wire = false;

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <iterator>
 #include <memory>
+#include <string_view>
 
 #include "exit_code.h"
 
@@ -133,11 +136,17 @@ void CollectiveOptions::add_to(CommandSyntax c, bool launched) {
   if (launched) {
     c.refused("--ranks", "is for laconic bench without a launcher, which says how many there are");
     c.refused("--mpi", "is for laconic bench without a launcher");
+    c.option("--link", link, "Rate of that interface's link, such as 1gbit, for the report");
+    c.needs("--link", "--wire");
   } else {
     c.option("--ranks", ranks,
              "Start so many ranks on this machine, by the launcher of an MPI (0: there is a launcher)");
     c.choice("--mpi", mpi, {"openmpi", "mpich"}, "Which MPI's launcher");
+    c.option("--link", link,
+             "Each rank on an emulated host of its own, joined by links of this rate, such as 1gbit or 2500mbit (as "
+             "root; the bytes on them are counted)");
     c.needs("--mpi", "--ranks");
+    c.needs("--link", "--ranks");
   }
   c.excludes("--field", "file");
   c.excludes("--data", "file");
@@ -151,6 +160,14 @@ bool CollectiveOptions::reduces() const {
 bool CollectiveOptions::has_root() const {
   return collective == Collective::bcast || collective == Collective::scatter || collective == Collective::gather ||
          collective == Collective::reduce;
+}
+
+void require_link_rate(const std::string& link) {
+  double rate = 0;
+  const auto number = std::from_chars(link.data(), link.data() + link.size(), rate, std::chars_format::fixed);
+  const std::string_view unit(number.ptr, link.data() + link.size());
+  if (number.ec != std::errc() || !(rate > 0) || !std::isfinite(rate) || (unit != "gbit" && unit != "mbit"))
+    throw Failure(Exit::usage, fmt::format("--link '{}' is not understood; write for example 1gbit or 2500mbit", link));
 }
 
 void add_collective_benches(CommandSyntax bench, bool launched,

@@ -44,12 +44,16 @@ struct CollectiveOptions {
   std::string interface;  ///< counts the bytes on the wire; empty: not counted
   int ranks = 0;          ///< that the command is to start; 0: a launcher has
   std::string mpi;        ///< by the launcher of this one; empty: of any
+  std::string link;       ///< rate of the links between hosts, such as 1gbit; empty: not known
 
   /// launched: by an MPI launcher, which has said how many ranks there are.
   void add_to(CommandSyntax command, bool launched);
   [[nodiscard]] bool reduces() const;
   [[nodiscard]] bool has_root() const;
 };
+
+/// Throws Failure(usage) for a --link that is not a number and gbit or mbit.
+void require_link_rate(const std::string& link);
 
 /// Adds a command for each collective to `bench`; `chosen` is called with the options of the one on the command line.
 void add_collective_benches(CommandSyntax bench, bool launched,

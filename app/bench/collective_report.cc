@@ -73,8 +73,9 @@ std::string text_of_last(const CollectiveResult& r) {
   if (r.sizes.size() == 1) {
     const std::string op = r.op.empty() ? "" : fmt::format(" ({})", r.op);
     const std::string root = r.root ? fmt::format(", root {}", *r.root) : "";
-    out = fmt::format("{}{} of {} ({}) over {} ranks{}, {}, bound {}; medians of {}\n", name_of(r.collective), op,
-                      printable(r.field), r.dtype, r.ranks, root, r.mpi, r.bound, size.modes.front().calls);
+    const std::string link = r.link.empty() ? "" : ", links of " + r.link;
+    out = fmt::format("{}{} of {} ({}) over {} ranks{}{}, {}, bound {}; medians of {}\n", name_of(r.collective), op,
+                      printable(r.field), r.dtype, r.ranks, link, root, r.mpi, r.bound, size.modes.front().calls);
   }
   std::vector<std::string> head{"mode",    "time",  "speed-up",    "ratio",   "sent",    "codec",   "wire",
                                 "compute", "other", "error/bound", "outside", "scratch", "allowed", "same bits"};
@@ -103,6 +104,7 @@ nlohmann::json to_json(const CollectiveResult& r) {
           {"bound", r.bound},
           {"mpi", r.mpi},
           {"ranks", r.ranks},
+          {"link", r.link.empty() ? nlohmann::json(nullptr) : nlohmann::json(r.link)},
           {"repetitions", r.repetitions},
           {"sizes", sizes}};
 }

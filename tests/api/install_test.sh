@@ -34,6 +34,8 @@ done
 python=$(dirname "$mpicc")/python  # whose MPI the launcher's is
 [[ ! -x $python || $mpicc != "$sources"/* ]] || served "$python" "$sources/examples/dropin/kmeans.py" "$fields" 2000 12 5
 "$@" -n 2 "$place/moved/bin/laconic" -q stack --set rtm --size 1 --repetitions 1
+"$place/moved/libexec/laconic/cluster" --help >"$place/cluster"
+grep -q 'cluster with HOSTS' "$place/cluster"
 nm -D --defined-only "$library" | awk '{ print $3 }' >"$place/symbols"
 grep -qx laconic_allreduce "$place/symbols"
 echo "installed; symbols that are not the interface's: $(grep -vc '^laconic_' "$place/symbols" || true)"

@@ -3,8 +3,12 @@
     bench_mpi_test.py LACONIC LAUNCHER [LAUNCHER'S OPTIONS...]
 """
 
+import contextlib
 import json
 import os
+import re
+import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -135,6 +139,13 @@ class BenchCollective(CommandTest):
         self.assertIn("Open MPI" if mpi == "openmpi" else "MPICH", report["mpi"])
         self.assertIn("--ranks: is for laconic bench without a launcher", self.run_ranks(1, "bcast", "--ranks", "2", code=2))
 
+    def test_a_link_under_a_launcher_is_that_of_an_interface(self):
+        self.assertIn("--link requires --wire", self.run_ranks(1, "bcast", "--link", "1gbit", code=2))
+        self.assertIn("--link 'fast'", self.run_ranks(1, "bcast", "--link", "fast", "--wire", "lo", code=2))
+        options = ("--size", "1k", "--repetitions", "1", "--modes", "plain")
+        self.assertEqual(self.run_ranks(1, "bcast", "--link", "1gbit", "--wire", "lo", *options)["link"], "1gbit")
+        self.assertIsNone(self.run_ranks(1, "bcast", *options)["link"])
+
     def test_schedules(self):
         report = self.run_ranks(3, "allreduce", "--size", "100k", "--modes", "laconic", "--schedule",
                                 "automatic,ring,two-level", "--repetitions", "1")
@@ -235,6 +246,101 @@ class BenchCollective(CommandTest):
         for option, value, modes in (("--threads", "2", "plain,zccl"), ("--codec", "szx", "laconic"), ("--schedule", "ring", "plain,auto")):
             said = self.run_ranks(1, "allreduce", "--modes", modes, option, value, "--size", "1k", "--repetitions", "1", code=2)
             self.assertIn(f"{option} is for", said)
+
+
+class BenchOnHosts(CommandTest):
+    """laconic bench --link: ranks on emulated hosts, which are gone at the end, and all that ran on them."""
+
+    def setUp(self):
+        super().setUp()
+        self.mpi = "openmpi" if "openmpi" in LAUNCH[0] else "mpich"
+        names = f"lt{os.getpid()}"
+        self.state = self.path("state")
+        self.environment = {"NC_PREFIX": names + "h", "NC_BR": names, "NC_NET": f"198.19.{os.getpid() % 256}", "NC_STATE": self.state,
+                            "UCX_TLS": "all"}  # tests let MPICH have no network
+        tried = self.cluster("with", "1", "1gbit", "stat")
+        if tried.returncode:
+            self.skipTest(f"no emulated hosts: {tried.stderr.strip()}")
+        version = subprocess.run([LAUNCH[0], "--version"], capture_output=True, text=True, check=False).stdout
+        if self.mpi == "mpich" and re.search(r"Version:\s+4\.0", version):
+            self.skipTest("MPICH 4.0 hangs over several hosts")
+        self.field = self.write("x_5001.f32", elements("f32"))
+
+    def cluster(self, *words):
+        script = os.path.join(os.path.dirname(cli_support.LACONIC), "../libexec/laconic/cluster")
+        return subprocess.run([script, *words], env={**os.environ, **self.environment}, capture_output=True, text=True, check=False)
+
+    def bench(self, *arguments, collective="allreduce"):
+        return ("bench", collective, self.field, "--mpi", self.mpi, "--modes", "plain,laconic", *arguments)
+
+    def nothing_is_left(self):
+        self.assertFalse(os.path.exists(self.state))
+        hosts = subprocess.run(["ip", "link"], capture_output=True, text=True, check=True).stdout
+        self.assertNotIn(self.environment["NC_BR"], hosts)
+        for process in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{process}/cmdline", encoding="utf-8", errors="replace") as f:
+                    self.assertNotIn(self.field, f.read())
+            except OSError:  # has ended
+                pass
+
+    def test_ranks_on_hosts(self):
+        report = self.json(*self.bench("--ranks", "3", "--link", "1gbit", "--size", "100k", collective="bcast"), environment=self.environment)
+        self.assertEqual((report["ranks"], report["link"]), (3, "1gbit"))
+        for mode in report["sizes"][0]["modes"]:
+            self.assertEqual(mode["violations"], 0)
+        plain, laconic = report["sizes"][0]["modes"]
+        self.assertGreater(plain["interface_bytes"], 2 * 100 * 1024, "the array went to two hosts")
+        self.assertLess(laconic["interface_bytes"], plain["interface_bytes"])
+        self.nothing_is_left()
+        text = self.run_laconic(*self.bench("--ranks=2", "--link=500mbit", "--size", "1k"), environment=self.environment)[0]
+        self.assertIn("over 2 ranks, links of 500mbit,", text)
+
+    def test_failures(self):
+        said = self.run_laconic(*self.bench("--ranks", "2", "--link", "1gbit", "--size", "many"), code=2, environment=self.environment,
+                                launcher=("env",))[1]
+        self.assertIn("size 'many'", said)
+        self.nothing_is_left()
+        self.addCleanup(self.cluster, "down")
+        self.assertEqual(self.cluster("up", "1", "1gbit").returncode, 0)
+        said = self.run_laconic(*self.bench("--ranks", "2", "--link", "1gbit"), code=8, environment=self.environment)[1]
+        self.assertIn("already up", said)
+        self.assertTrue(os.path.exists(self.state), "what somebody else has brought up stays")
+
+    @contextlib.contextmanager
+    def running(self):
+        """A bench whose second size is being measured, which takes long."""
+        command = [cli_support.LACONIC, *self.bench("--ranks", "2", "--link", "1gbit", "--size", "1k,128m", "--repetitions", "50")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                              env={**os.environ, **self.environment}) as bench:
+            while not bench.stdout.readline().startswith("laconic"):
+                self.assertIsNone(bench.poll())
+            yield bench
+
+    def test_signals(self):
+        for sent, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            with self.subTest(sent), self.running() as bench:
+                bench.send_signal(sent)
+                bench.stdout.read()
+                self.assertEqual(bench.wait(timeout=30), code)
+                self.nothing_is_left()
+
+    def test_the_next_run_clears_away_what_was_killed(self):
+        with self.running() as bench:
+            bench.kill()
+            bench.wait()
+            self.assertTrue(os.path.exists(self.state))
+            self.run_laconic(*self.bench("--ranks", "2", "--link", "1gbit", "--size", "1k"), environment=self.environment)
+        self.nothing_is_left()
+
+    def test_without_the_script(self):
+        os.mkdir(self.path("bin"))
+        for program in ("laconic", f"laconic-mpi-{self.mpi}"):
+            shutil.copy(os.path.join(os.path.dirname(cli_support.LACONIC), program), self.path("bin"))
+        done = subprocess.run([self.path("bin/laconic"), *self.bench("--ranks", "2", "--link", "1gbit")], capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(f"--link: there is no {self.folder}/libexec/laconic/cluster", done.stderr)
 
 
 if __name__ == "__main__":

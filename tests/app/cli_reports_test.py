@@ -1,7 +1,9 @@
 """bench codec, stack and doctor: that they run on small inputs and report what they promise."""
 
 import os
+import shutil
 import struct
+import subprocess
 import sys
 import unittest
 
@@ -158,6 +160,21 @@ class BenchCollective(CommandTest):
         self.run_laconic("bench", "allsum", code=2)
         self.assertIn("--ranks 257", self.run_laconic("bench", "allgather", "--ranks", "257", code=2)[1])
         self.assertIn("--mpi requires --ranks", self.run_laconic("bench", "allgather", "--mpi", "mpich", code=2)[1])
+        self.assertIn("--link requires --ranks", self.run_laconic("bench", "allgather", "--link", "1gbit", code=2)[1])
+        for link in ("fast", "1", "gbit", "0gbit", "-1gbit", "1gbps", "1 gbit", "infgbit", "1e3mbit"):
+            said = self.run_laconic("bench", "allgather", "--ranks", "2", "--link", link, code=2)[1]
+            self.assertIn(f"--link '{link}' is not understood; write for example 1gbit", said)
+
+    def test_emulated_hosts_need_root(self):
+        nobody = ("setpriv", "--reuid=65534", "--clear-groups") if os.geteuid() == 0 else ()
+        if nobody and not shutil.which("setpriv"):
+            self.skipTest("there is no setpriv (util-linux)")
+        if subprocess.run([*nobody, cli_support.LACONIC, "--version"], capture_output=True, check=False).returncode:
+            self.skipTest("nobody may not run the command")
+        said = self.run_laconic("bench", "bcast", "--ranks", "2", "--link", "1gbit", code=2, launcher=nobody)[1]
+        if "no launcher of an MPI" in said:
+            self.skipTest("no MPI was there when Laconic was built")
+        self.assertIn("--link: emulated hosts need root", said)
 
 
 class Stack(CommandTest):
