@@ -1,3 +1,6 @@
+// What the parser (toml++ 3.3.0) asserts of a text, or lets the compiler assume, it mostly checks afterwards, too.
+#undef NDEBUG
+#define TOML_ASSERT(condition) static_cast<void>(0)
 #include <toml++/toml.h>
 
 #include <algorithm>
@@ -189,6 +192,47 @@ Rule read_rule(const toml::table& table, const std::string& file) {
   return rule;
 }
 
+/// Where a text in quotes that begins at `at` ends, or its line does, which is a mistake then.
+std::size_t end_of_text(std::string_view toml, std::size_t at) {
+  const char quote = toml[at];
+  const std::string thrice(3, quote);
+  const bool long_one = toml.substr(at).starts_with(thrice);
+  const std::string_view end = long_one ? std::string_view(thrice) : toml.substr(at, 1);
+  at += end.size();
+  while (at < toml.size() && !toml.substr(at).starts_with(end)) {
+    if (!long_one && toml[at] == '\n') return at;
+    at += quote == '"' && toml[at] == '\\' ? 2 : 1;
+  }
+  return std::min(at + end.size(), toml.size());
+}
+
+/// Refuses what the parser says does not happen, and then does anything: outside of texts and comments other characters
+/// than those of ASCII that are printed.
+void require_parsable(std::string_view toml, const std::string& name) {
+  const auto refuse_at = [&](std::size_t at, const std::string& what) {
+    const auto lines = std::count(toml.begin(), toml.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    const std::size_t line = toml.substr(0, at).rfind('\n') + 1;  // 0 where there is none
+    toml::source_region where;
+    where.begin.line = static_cast<toml::source_index>(lines + 1);
+    where.begin.column = static_cast<toml::source_index>(at - line + 1);
+    refuse(name, where, what);
+  };
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF", before_texts = " \t\n=,.[{";
+  const std::size_t start = toml.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
+  for (std::size_t at = start; at < toml.size(); ++at) {
+    const char c = toml[at];
+    if ((c < ' ' && c != '\t' && c != '\n' && c != '\r') || c > '~') {
+      refuse_at(at, "a character that means nothing outside of quotes");
+    }
+    if (c == '#') at = std::min(toml.find('\n', at), toml.size()) - 1;
+    if (c != '"' && c != '\'') continue;
+    if (at != start && before_texts.find(toml[at - 1]) == std::string_view::npos) {
+      refuse_at(at, "a quotation mark within a word");
+    }
+    at = end_of_text(toml, at) - 1;
+  }
+}
+
 }  // namespace
 
 Policy parse_policy(std::string_view toml_text, const std::string& name) {
@@ -199,6 +243,7 @@ Policy parse_policy(std::string_view toml_text, const std::string& name) {
   if (toml_text.size() > most)
     throw Error(Code::invalid_argument,
                 name + ": a policy of more than 64 KiB (" + std::to_string(toml_text.size()) + " bytes) is not read");
+  require_parsable(toml_text, name);
   toml::table file;
   try {
     file = toml::parse(toml_text, name);

@@ -178,6 +178,20 @@ TEST(Policy, MistakesNameTheLine) {
   EXPECT_EQ(complaint("rule = 1\n").substr(0, 12), "p.toml:1:1: ");
 }
 
+// Of some of these the parser would make anything.
+TEST(Policy, CharactersThatMeanNothing) {
+  EXPECT_EQ(complaint("[[rule]]\nmode \xC4\xA4= 'off'\n"),
+            "p.toml:2:6: a character that means nothing outside of quotes");
+  EXPECT_EQ(complaint("[[rule]]\n\x1A"), "p.toml:2:1: a character that means nothing outside of quotes");
+  EXPECT_EQ(complaint("[[rule]]\nmode = x'off'\n"), "p.toml:2:9: a quotation mark within a word");
+  for (const char* header : {"[=]", "[ \t\n", "[[#]]", "[", "[[", "[[\r\n"})
+    EXPECT_EQ(complaint(header).substr(0, 9), "p.toml:1:") << header;
+  EXPECT_EQ(
+      complaint("\xEF\xBB\xBF[[rule]] # gr\xC3\xBC\xC3\x9F\r\nlabel = \"\xC3\xA9\\\"*\" #\ncommunicator='\xC3\xA9\\'"),
+      "accepted");
+  EXPECT_EQ(complaint("[[rule]]\nlabel = \"\"\"\n\"\xC3\xA9\"\n\"\"\" # \"\nmode = 'off'\n"), "accepted");
+}
+
 TEST(Policy, WhatIsTooLongIsNotRead) {
   std::string deep = "[a";
   for (int i = 0; i < 200'000; ++i) deep += ".a";
