@@ -32,9 +32,8 @@ inline std::size_t extent_of(const Parts& parts) {
 }
 
 /// Nothing is compressed and nothing is checked between ranks: all of the library's own rules hold, also for what
-/// happens when ranks disagree or die, but where the transport gives calls up. Operands and results may be the same
-/// array, or lie where MPI_IN_PLACE would have them, but not overlap otherwise. Throws Error(transport) where the
-/// library reports a failure.
+/// happens when ranks disagree or die. Operands and results may be the same array, or lie where MPI_IN_PLACE would have
+/// them, but not overlap otherwise. Throws Error(transport) where the library reports a failure.
 class PlainCollectives {
  public:
   virtual ~PlainCollectives() = default;

@@ -5,15 +5,11 @@
 #include <chrono>
 #include <functional>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "collective/allgather.h"
 #include "collective/allreduce.h"
 #include "collective/bcast.h"
 #include "collective/fields.h"
 #include "collective/world.h"
-#include "core/config.h"
 #include "core/error.h"
 #include "support/sleeping.h"
 #include "transport/faulty.h"
@@ -103,62 +99,6 @@ TEST(StuckRank, IsNamedByAllWhoWaitForItThroughOthers) {
       text = error_of(c.call, c.nth, timeout);
       const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
       EXPECT_LT(taken.count(), 60);
-      sound = everywhere(named());
-    }
-    EXPECT_TRUE(named()) << text;
-  }
-}
-
-/// What a rank says of a call that goes plainly, nobody asked, where one does not make it.
-std::string error_of_plain(const Call& call, double timeout) {
-  Communicator comm(make_mpi_transport(MPI_COMM_WORLD, timeout));
-  for (int i = 0; i < 3; ++i) call(comm);
-  if (rank_in_world() == stuck) {
-    sleeping_barrier();
-    return "";
-  }
-  std::string text;
-  try {
-    call(comm);
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), Code::transport);
-    EXPECT_FALSE(comm.usable());
-    text = e.what();
-  }
-  sleeping_barrier();
-  return text;
-}
-
-Options plainly() {
-  Options o = in_segments(Schedule::automatic);
-  o.segment_values = 0;
-  o.mode = Mode::plain;
-  return o;
-}
-
-void sum_plainly(Communicator& comm) {
-  static std::vector<float> x(1000), sum(1000);  // MPI may still write to it
-  allreduce(view(std::as_const(x)), view(sum), Op::sum, comm, plainly());
-}
-
-void gather_unevenly(Communicator& comm) {
-  static std::vector<float> x(100), all(10000);
-  std::vector<std::size_t> counts(static_cast<std::size_t>(comm.size()), 100);
-  counts[0] = 50;
-  const std::size_t own = counts[static_cast<std::size_t>(comm.rank())], whole = 100 * counts.size() - 50;
-  allgather({x.data(), own, DType::f32}, {all.data(), whole, DType::f32}, {.counts = counts}, comm, plainly());
-}
-
-// MPI's own calls would wait for ever; with LACONIC_TIMEOUT in the environment they do not.
-TEST(StuckRank, IsNamedInPlainCallsToo) {
-  ASSERT_TRUE(config().timeout_seconds) << "to be run with LACONIC_TIMEOUT";
-  const std::string words = ": no sign of rank " + std::to_string(stuck) + ";";
-  for (const Call& call : {Call(sum_plainly), Call(gather_unevenly)}) {
-    std::string text;
-    const auto named = [&] { return rank_in_world() == stuck || text.find(words) != std::string::npos; };
-    bool sound = false;
-    for (double timeout = 0.5; !sound && timeout < 10; timeout *= 4) {
-      text = error_of_plain(call, timeout);
       sound = everywhere(named());
     }
     EXPECT_TRUE(named()) << text;

@@ -6,11 +6,9 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "core/config.h"
 #include "core/error.h"
 #include "transport/mpi/in_mpi.h"
 #include "transport/mpi/plain.h"
@@ -211,7 +209,7 @@ class MpiTransport final : public Transport {
         nodes_(std::move(nodes)),
         roll_call_(std::make_shared<RollCall>(own_, roll_call_tag + lane)),
         name_(library_name()),
-        plain_(make_plain_mpi(meeting, comm_, plain_tag + lane, await_plain())) {
+        plain_(make_plain_mpi(meeting, comm_, plain_tag + lane)) {
     PMPI_Comm_rank(comm_, &rank_);
     PMPI_Comm_size(comm_, &size_);
   }
@@ -302,27 +300,6 @@ class MpiTransport final : public Transport {
   struct Small {
     std::vector<std::uint8_t> mine, all;
   };
-
-  /// Null, unless the user has said how long a rank shall wait: MPI's own calls wait for ever, and take less time than
-  /// those that can be given up.
-  AwaitPlain await_plain() {
-    if (!config().timeout_seconds || timeout_ <= 0) return {};
-    return [this](const std::function<bool()>& test) {
-      const Deadline deadline(timeout_);
-      try {
-        for (int tests = 1; !test(); ++tests) {
-          if (tests % tests_between_calls != 0) continue;
-          std::this_thread::yield();
-          require_nobody_gave_up();
-          if (!deadline.passed()) continue;
-          throw_timeout(rank_, all_to_call + missing_after(RollCall::Why::nothing_came), timeout_);
-        }
-      } catch (...) {
-        give_up();
-        throw;
-      }
-    };
-  }
 
   std::string missing_after(RollCall::Why why) {
     roll_call_->give_up(why, Signs::everybody);

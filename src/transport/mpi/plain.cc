@@ -4,12 +4,9 @@
 #include <climits>
 #include <cstdint>
 #include <cstring>
-#include <exception>
-#include <memory>
 #include <numeric>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -80,28 +77,9 @@ struct Places {
   std::vector<int> counts, first;
 };
 
-/// What MPI reads until a call is over: for good where the call is given up, which an exception says.
-template <typename T>
-class UntilOver {
- public:
-  template <typename... From>
-  explicit UntilOver(const From&... from) : value_(std::make_unique<T>(from...)) {}
-  ~UntilOver() {
-    if (std::uncaught_exceptions() > exceptions_) static_cast<void>(value_.release());
-  }
-  UntilOver(const UntilOver&) = delete;
-  UntilOver& operator=(const UntilOver&) = delete;
-  T* operator->() const { return value_.get(); }
-
- private:
-  std::unique_ptr<T> value_;
-  int exceptions_ = std::uncaught_exceptions();
-};
-
 class PlainMpi final : public PlainCollectives {
  public:
-  PlainMpi(MPI_Comm comm, MPI_Comm own, int tag, AwaitPlain await)
-      : comm_(comm), own_(own), tag_(tag), await_(std::move(await)) {
+  PlainMpi(MPI_Comm comm, MPI_Comm own, int tag) : comm_(comm), own_(own), tag_(tag) {
     PMPI_Comm_rank(comm, &rank_);
     PMPI_Comm_size(comm, &size_);
   }
@@ -114,22 +92,16 @@ class PlainMpi final : public PlainCollectives {
 
   void allreduce(ConstArray send, MutArray recv, Op op) override {
     in_pieces(send, recv, [&](const void* from, void* to, int n) {
-      const void* operand = from == to ? MPI_IN_PLACE : from;
-      const MPI_Datatype type = number_type(send.dtype);
-      make(
-          "MPI_Allreduce", [&] { return PMPI_Allreduce(operand, to, n, type, operation(op), comm_); },
-          [&](MPI_Request* r) { return PMPI_Iallreduce(operand, to, n, type, operation(op), comm_, r); });
+      check("MPI_Allreduce",
+            PMPI_Allreduce(from == to ? MPI_IN_PLACE : from, to, n, number_type(send.dtype), operation(op), comm_));
     });
   }
 
   void reduce(ConstArray send, MutArray recv, Op op, int root) override {
     if (rank_ != root) recv = {nullptr, send.count, send.dtype};
     in_pieces(send, recv, [&](const void* from, void* to, int n) {
-      const void* operand = rank_ == root && from == to ? MPI_IN_PLACE : from;
-      const MPI_Datatype type = number_type(send.dtype);
-      make(
-          "MPI_Reduce", [&] { return PMPI_Reduce(operand, to, n, type, operation(op), root, comm_); },
-          [&](MPI_Request* r) { return PMPI_Ireduce(operand, to, n, type, operation(op), root, comm_, r); });
+      check("MPI_Reduce", PMPI_Reduce(rank_ == root && from == to ? MPI_IN_PLACE : from, to, n, number_type(send.dtype),
+                                      operation(op), root, comm_));
     });
   }
 
@@ -137,51 +109,34 @@ class PlainMpi final : public PlainCollectives {
     const void* from = send.data == recv.data ? MPI_IN_PLACE : send.data;
     const MPI_Datatype type = number_type(send.dtype);
     if (parts.equal) {
-      const int own = static_cast<int>(recv.count);
-      return make(
-          "MPI_Reduce_scatter_block",
-          [&] { return PMPI_Reduce_scatter_block(from, recv.data, own, type, operation(op), comm_); },
-          [&](MPI_Request* r) {
-            return PMPI_Ireduce_scatter_block(from, recv.data, own, type, operation(op), comm_, r);
-          });
+      check("MPI_Reduce_scatter_block",
+            PMPI_Reduce_scatter_block(from, recv.data, static_cast<int>(recv.count), type, operation(op), comm_));
+      return;
     }
-    const UntilOver<Places> places(parts);
-    const int* const counts = places->counts.data();
+    const Places places(parts);
 #ifdef MPICH  // which ends the program where long arrays of uneven parts are in place (5.0.2)
-    const UntilOver<std::vector<std::uint8_t>> copy;
+    std::vector<std::uint8_t> copy;
     if (from == MPI_IN_PLACE && !takes_device_arrays_) {
       const auto* const first = static_cast<const std::uint8_t*>(send.data);
-      copy->assign(first, first + send.bytes());
-      from = copy->data();
+      copy.assign(first, first + send.bytes());
+      from = copy.data();
     }
 #endif
-    make(
-        "MPI_Reduce_scatter", [&] { return PMPI_Reduce_scatter(from, recv.data, counts, type, operation(op), comm_); },
-        [&](MPI_Request* r) { return PMPI_Ireduce_scatter(from, recv.data, counts, type, operation(op), comm_, r); });
+    check("MPI_Reduce_scatter", PMPI_Reduce_scatter(from, recv.data, places.counts.data(), type, operation(op), comm_));
   }
 
   void scan(ConstArray send, MutArray recv, Op op, bool exclusive) override {
     in_pieces(send, recv, [&](const void* from, void* to, int n) {
       const void* operand = from == to ? MPI_IN_PLACE : from;
       const MPI_Datatype type = number_type(send.dtype);
-      make(
-          exclusive ? "MPI_Exscan" : "MPI_Scan",
-          [&] {
-            return exclusive ? PMPI_Exscan(operand, to, n, type, operation(op), comm_)
-                             : PMPI_Scan(operand, to, n, type, operation(op), comm_);
-          },
-          [&](MPI_Request* r) {
-            return exclusive ? PMPI_Iexscan(operand, to, n, type, operation(op), comm_, r)
-                             : PMPI_Iscan(operand, to, n, type, operation(op), comm_, r);
-          });
+      check(exclusive ? "MPI_Exscan" : "MPI_Scan", exclusive ? PMPI_Exscan(operand, to, n, type, operation(op), comm_)
+                                                             : PMPI_Scan(operand, to, n, type, operation(op), comm_));
     });
   }
 
   void bcast(MutArray data, int root) override {
     in_pieces(data, data, [&](const void*, void* to, int n) {
-      make(
-          "MPI_Bcast", [&] { return PMPI_Bcast(to, n, bits_type(data.dtype), root, comm_); },
-          [&](MPI_Request* r) { return PMPI_Ibcast(to, n, bits_type(data.dtype), root, comm_, r); });
+      check("MPI_Bcast", PMPI_Bcast(to, n, bits_type(data.dtype), root, comm_));
     });
   }
 
@@ -190,9 +145,7 @@ class PlainMpi final : public PlainCollectives {
     const MPI_Datatype type = bits_type(recv.dtype);
     const int own = static_cast<int>(recv.count);
     void* to = rank_ == root && recv.data == part_of(send.data, parts, recv) ? MPI_IN_PLACE : recv.data;
-    make(
-        "MPI_Scatter", [&] { return PMPI_Scatter(send.data, own, type, to, own, type, root, comm_); },
-        [&](MPI_Request* r) { return PMPI_Iscatter(send.data, own, type, to, own, type, root, comm_, r); });
+    check("MPI_Scatter", PMPI_Scatter(send.data, own, type, to, own, type, root, comm_));
   }
 
   void gather(ConstArray send, MutArray recv, const Parts& parts, int root) override {
@@ -200,9 +153,7 @@ class PlainMpi final : public PlainCollectives {
     const MPI_Datatype type = bits_type(send.dtype);
     const int own = static_cast<int>(send.count);
     const void* from = rank_ == root && send.data == part_of(recv.data, parts, send) ? MPI_IN_PLACE : send.data;
-    make(
-        "MPI_Gather", [&] { return PMPI_Gather(from, own, type, recv.data, own, type, root, comm_); },
-        [&](MPI_Request* r) { return PMPI_Igather(from, own, type, recv.data, own, type, root, comm_, r); });
+    check("MPI_Gather", PMPI_Gather(from, own, type, recv.data, own, type, root, comm_));
   }
 
   void allgather(ConstArray send, MutArray recv, const Parts& parts) override {
@@ -210,44 +161,27 @@ class PlainMpi final : public PlainCollectives {
     const int own = static_cast<int>(send.count);
     const void* from = send.data == part_of(recv.data, parts, send) ? MPI_IN_PLACE : send.data;
     if (parts.equal) {
-      return make(
-          "MPI_Allgather", [&] { return PMPI_Allgather(from, own, type, recv.data, own, type, comm_); },
-          [&](MPI_Request* r) { return PMPI_Iallgather(from, own, type, recv.data, own, type, comm_, r); });
+      check("MPI_Allgather", PMPI_Allgather(from, own, type, recv.data, own, type, comm_));
+      return;
     }
     if (extent_of(parts) > INT_MAX) return allgather_far(send, recv, parts);
-    const UntilOver<Places> places(parts);
-    const int *const counts = places->counts.data(), *const first = places->first.data();
-    make(
-        "MPI_Allgatherv", [&] { return PMPI_Allgatherv(from, own, type, recv.data, counts, first, type, comm_); },
-        [&](MPI_Request* r) { return PMPI_Iallgatherv(from, own, type, recv.data, counts, first, type, comm_, r); });
+    const Places places(parts);
+    check("MPI_Allgatherv",
+          PMPI_Allgatherv(from, own, type, recv.data, places.counts.data(), places.first.data(), type, comm_));
   }
 
   void alltoall(ConstArray send, const Parts& out, MutArray recv, const Parts& in) override {
     if (out.equal) {
       const MPI_Datatype type = bits_type(send.dtype);
       const int block = static_cast<int>(send.count) / size_;
-      return make(
-          "MPI_Alltoall", [&] { return PMPI_Alltoall(send.data, block, type, recv.data, block, type, comm_); },
-          [&](MPI_Request* r) { return PMPI_Ialltoall(send.data, block, type, recv.data, block, type, comm_, r); });
+      check("MPI_Alltoall", PMPI_Alltoall(send.data, block, type, recv.data, block, type, comm_));
+      return;
     }
     exchange(pieces_of(send, out, 0, ranks()), pieces_of(recv, in, 0, ranks()));
   }
 
  private:
   [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(size_); }
-
-  /// MPI's call, or the one that begins it, waited for.
-  template <typename Block, typename Begin>
-  void make(const char* call, Block&& block, Begin&& begin) const {
-    if (!await_) return check(call, block());
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(call, begin(&request));
-    await_([&] {
-      int done = 0;
-      check(call, PMPI_Test(&request, &done, MPI_STATUS_IGNORE));
-      return done != 0;
-    });
-  }
 
   void scatter_uneven(ConstArray send, const Parts& parts, MutArray recv, int root) {
     const auto me = static_cast<std::size_t>(rank_);
@@ -323,7 +257,6 @@ class PlainMpi final : public PlainCollectives {
     void wait() {
       const int n = static_cast<int>(requests_.size());
       if (n == 0) return;
-      if (plain_.await_) return wait_so(n);
       std::vector<MPI_Status> each(requests_.size());
       const int code = PMPI_Waitall(n, requests_.data(), each.data());
       if (code != MPI_ERR_IN_STATUS) return plain_.check_own("MPI_Waitall", code);
@@ -334,14 +267,6 @@ class PlainMpi final : public PlainCollectives {
     }
 
    private:
-    void wait_so(int n) {
-      plain_.await_([&] {
-        int done = 0;
-        plain_.check_own("MPI_Testall", PMPI_Testall(n, requests_.data(), &done, MPI_STATUSES_IGNORE));
-        return done != 0;
-      });
-    }
-
     const PlainMpi& plain_;
     std::vector<MPI_Request> requests_;
     std::size_t receives_ = 0;  ///< that come first
@@ -424,15 +349,14 @@ class PlainMpi final : public PlainCollectives {
 
   MPI_Comm comm_, own_;
   int tag_;
-  AwaitPlain await_;
   int rank_ = 0, size_ = 1;
   bool takes_device_arrays_ = MPIX_Query_cuda_support != nullptr && MPIX_Query_cuda_support() == 1;
 };
 
 }  // namespace
 
-std::unique_ptr<PlainCollectives> make_plain_mpi(MPI_Comm comm, MPI_Comm own, int tag, AwaitPlain await) {
-  return std::make_unique<PlainMpi>(comm, own, tag, std::move(await));
+std::unique_ptr<PlainCollectives> make_plain_mpi(MPI_Comm comm, MPI_Comm own, int tag) {
+  return std::make_unique<PlainMpi>(comm, own, tag);
 }
 
 }  // namespace laconic
