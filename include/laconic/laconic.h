@@ -199,7 +199,8 @@ int laconic_comm_set_options(laconic_comm* comm, const laconic_options* options)
 /* Of the last call that succeeded, or of all of them. */
 int laconic_comm_last(const laconic_comm* comm, laconic_stats* stats);
 int laconic_comm_total(const laconic_comm* comm, laconic_stats* stats);
-/* Collective; NULL is allowed. Non-blocking calls are finished first. */
+/* Collective; NULL is allowed. Non-blocking calls are finished first: for messages that nobody answers that takes as
+ * long as a rank waits (LACONIC_TIMEOUT). */
 void laconic_comm_free(laconic_comm* comm);
 
 /* recvbuf[i] = sum (average, min, max, product) over ranks of sendbuf[i], within the bound (plus half a unit in the
@@ -331,9 +332,10 @@ int laconic_sendrecv(const void* sendbuf, size_t sendcount, laconic_dtype sendty
 /* The same, but they return at once; see laconic_test and laconic_wait. A thread sees to all messages together, in
  * whatever order they can go; of one rank and tag they keep the order of the calls, those that block among them. Dest
  * and source may be this rank. *received is there when the call is done. A rank that does not answer is given up
- * (LACONIC_TIMEOUT) once laconic_wait has been called, or a message has begun to come. MPI must have been initialised
- * with MPI_THREAD_MULTIPLE, else LACONIC_UNSUPPORTED, as of arrays in the memory of a GPU; where the system has no
- * thread to give, LACONIC_INTERNAL. */
+ * (LACONIC_TIMEOUT) once laconic_wait has been called (for it, or for one behind it), or a message has begun to come;
+ * laconic_test alone gives up nobody. MPI must have been initialised with MPI_THREAD_MULTIPLE, else
+ * LACONIC_UNSUPPORTED, as of arrays in the memory of a GPU; where the system has no thread to give, LACONIC_INTERNAL.
+ */
 int laconic_isend(const void* buf, size_t count, laconic_dtype dtype, int dest, int tag, laconic_comm* comm,
                   const laconic_options* options, laconic_request** request);
 int laconic_irecv(void* buf, size_t count, laconic_dtype dtype, int source, int tag, size_t* received,

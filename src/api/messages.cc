@@ -41,10 +41,17 @@ Letter::In inward(void* buf, size_t count, laconic_dtype dtype, int source, int 
   return {{buffer(buf), count, as_dtype(dtype)}, source, tag};
 }
 
+/// Whether messages are under way in the background. Throws where the communicator is of no more use.
+bool is_busy(laconic_comm& comm) {
+  const bool busy = comm.mailroom != nullptr && !comm.mailroom->idle();  // first: what has failed is idle, too
+  if (comm.mailroom != nullptr && !comm.mailroom->usable()) comm.comm.mark_unusable();
+  comm.comm.require_usable();
+  return busy;
+}
+
 /// Behind those that are under way, if any are.
 void now(laconic_comm& comm, const Message& message, size_t* received) {
-  if (comm.mailroom != nullptr && !comm.mailroom->usable()) comm.comm.mark_unusable();
-  if (comm.mailroom != nullptr && !comm.mailroom->idle()) {
+  if (is_busy(comm)) {
     auto submitted = comm.mailroom->submit(message.letter, message.options, message.wrong, received);
     return take_report(submitted, comm);
   }
@@ -61,8 +68,7 @@ int block(laconic_comm* comm, const laconic_options* options, std::initializer_l
 }
 
 Mailroom& mailroom_of(laconic_comm& comm) {
-  if (comm.mailroom != nullptr && !comm.mailroom->usable()) comm.comm.mark_unusable();
-  comm.comm.require_usable();
+  static_cast<void>(is_busy(comm));
   if (comm.memory != nullptr) {
     throw Error(Code::unsupported, "non-blocking messages: none of arrays in the memory of a GPU");
   }
@@ -76,7 +82,12 @@ Mailroom& mailroom_of(laconic_comm& comm) {
   return *comm.mailroom;
 }
 
-/// Without a request there is nobody to tell later: such a call blocks, as the refusal of its kind would.
+bool is_to(const Letter& letter, int rank) {
+  return (letter.out && letter.out->to == rank) || (letter.in && letter.in->from == rank);
+}
+
+/// Without a request there is nobody to tell later: such a call blocks, as the refusal of its kind would, but where it
+/// would wait for itself.
 int begin(laconic_comm* comm, const laconic_options* options, std::initializer_list<laconic_dtype> dtypes,
           Letter letter, size_t* received, laconic_request** request) noexcept {
   return guarded([&] {
@@ -88,6 +99,7 @@ int begin(laconic_comm* comm, const laconic_options* options, std::initializer_l
       Message message(letter, options, dtypes, c);
       if (request == nullptr) {
         message.wrong = Error(Code::invalid_argument, "request is null");
+        if (is_to(letter, c.rank())) throw Error(*message.wrong);
         return now(*comm, message, received);
       }
       auto made = std::make_unique<laconic_request>();

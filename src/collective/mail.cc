@@ -138,6 +138,7 @@ void Mail::count_rest_as_wire() {
 
 Received Mail::finish() {
   if (failure_) throw Error(*failure_);
+  call_.report().result_bound = std::max(call_.report().result_bound, in_.bound);
   if (found_.count != 0) {
     call_.report().achieved_error = found_.largest;
     call_.report().verified = found_.count;
@@ -227,7 +228,7 @@ MessagePtr Mail::put_segment(ConstArray part, const Codec& codec, const Grid& gr
 void Mail::verify_sent(ConstArray part, const Message& message) {
   const MutArray opened = scratch_for(part);
   guarded("", [&] { frame::decode(message.bytes(), opened, call_.options().threads); });
-  compare_with(part, opened, call_.report().result_bound, out_.at);
+  compare_with(part, opened, out_.budget.result_bound, out_.at);
 }
 
 // --- what comes ---
@@ -324,7 +325,6 @@ void Mail::open(MutArray part, const Message& message) {
                                      std::to_string(part.count) + " were due");
     }
     in_.bound = std::max(in_.bound, header.grid.bound);
-    call_.report().result_bound = std::max(call_.report().result_bound, header.grid.bound);
     frame::decode(message.bytes(), part, call_.options().threads);
   });
 }

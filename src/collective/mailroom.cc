@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <set>
 #include <string>
 #include <system_error>
@@ -11,12 +12,46 @@
 #include "transport/timeout.h"
 
 namespace laconic {
+namespace {
+
+/// Ranks and tags that calls have to do with.
+class Turns {
+ public:
+  /// False: another call has had it.
+  bool take_sending(const Letter& l) { return sending_.emplace(l.out->to, l.out->tag).second; }
+  bool take_receiving(const Letter& l) { return receiving_.emplace(l.in->from, l.in->tag).second; }
+  void take(const Letter& l) {
+    if (l.out) take_sending(l);
+    if (l.in) take_receiving(l);
+  }
+  [[nodiscard]] bool has_any(const Letter& l) const {
+    return (l.out && sending_.contains({l.out->to, l.out->tag})) ||
+           (l.in && receiving_.contains({l.in->from, l.in->tag}));
+  }
+
+ private:
+  std::set<std::pair<int, int>> sending_, receiving_;
+};
+
+/// Memory may have run out: without its text then.
+Mailroom::Outcome failed(Code code, const char* before, const char* text) noexcept {
+  Mailroom::Outcome outcome;
+  outcome.code = code;
+  try {
+    outcome.text = std::string(before) + text;
+  } catch (const std::bad_alloc&) {
+    outcome.text.clear();
+  }
+  return outcome;
+}
+
+}  // namespace
 
 // Thrown here: an exception, and its text, that two threads own is freed by whichever lets go of it last.
 Report Mailroom::Submitted::get() {
   *awaited_ = true;
   Outcome outcome = outcome_.get();
-  if (outcome.code != Code::ok) throw Error(outcome.code, outcome.text);
+  if (outcome.code != Code::ok) throw Error(outcome.code, outcome.text.empty() ? "out of memory" : outcome.text);
   return outcome.report;
 }
 
@@ -29,7 +64,7 @@ Mailroom::~Mailroom() {
 }
 
 Mailroom::Submitted Mailroom::submit(const Letter& letter, const Options& options, const std::optional<Error>& refused,
-                                     std::size_t* received) {
+                                     std::size_t* received) {  // NOLINT(readability-non-const-parameter): kept
   Jobs one;
   one.push_back({.letter = letter, .options = options, .refused = refused, .received = received});
   Submitted made(one.front().outcome.get_future(), one.front().awaited);
@@ -84,28 +119,27 @@ void Mailroom::begin(Jobs::iterator job) {
   try {
     job->mail = std::make_unique<Mail>(job->letter, comm_, job->options, job->refused);
   } catch (const Error& e) {
-    fail(job, e);
+    end(job, failed(e.code(), "", e.what()));
   } catch (...) {
     fail_all(job);
   }
 }
 
 bool Mailroom::step() {
-  std::set<std::pair<int, int>> sending, receiving;  // rank and tag of those whose turn it is
+  Turns turns;
   bool did = false;
   for (auto next = jobs_.begin(); next != jobs_.end();) {
     const auto job = next++;
-    Mail& mail = *job->mail;
-    const Letter& letter = job->letter;
-    const bool may_post = mail.posts() && sending.emplace(letter.out->to, letter.out->tag).second;
-    const bool may_take = mail.takes() && receiving.emplace(letter.in->from, letter.in->tag).second;
     try {
+      Mail& mail = *job->mail;
+      const bool may_post = mail.posts() && turns.take_sending(job->letter);
+      const bool may_take = mail.takes() && turns.take_receiving(job->letter);
       if (mail.step(may_post, may_take)) did = true;
     } catch (...) {
       fail_all(job);
       return true;
     }
-    if (mail.done()) {
+    if (job->mail->done()) {
       finish(job);
       did = true;
     }
@@ -113,11 +147,15 @@ bool Mailroom::step() {
   return did;
 }
 
+// Who waits for one waits for those before it, too, whose turn comes first.
 bool Mailroom::await() {
   bool ready = false;
-  for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
+  Turns awaited;
+  for (auto job = jobs_.end(); job != jobs_.begin();) {
+    --job;
     try {
-      if (job->mail->await(!*job->awaited)) ready = true;
+      if (*job->awaited) awaited.take(job->letter);
+      if (job->mail->await(!awaited.has_any(job->letter))) ready = true;
     } catch (...) {
       fail_all(job);
       return true;
@@ -134,32 +172,28 @@ void Mailroom::finish(Jobs::iterator job) {
     if (job->received != nullptr) *job->received = got.count;
     outcome.report = std::move(got.report);
   } catch (const Error& e) {
-    return fail(job, e);
+    outcome = failed(e.code(), "", e.what());
+  } catch (...) {
+    outcome = failed(Code::internal, "", "out of memory");
   }
-  end(job, std::move(outcome));
-}
-
-void Mailroom::fail(Jobs::iterator job, const Error& why) {
-  Outcome outcome;
-  outcome.code = why.code();
-  outcome.text = why.what();
   end(job, std::move(outcome));
 }
 
 void Mailroom::fail_all(Jobs::iterator job) {
   Mail::give_up(comm_);
   usable_ = false;
-  Error why(Code::internal, "out of memory");
+  Outcome its;
   try {
     throw;
   } catch (const Error& e) {
-    why = e;
+    its = failed(e.code(), "", e.what());
   } catch (...) {
+    its = failed(Code::internal, "", "out of memory");
   }
-  fail(job, why);
-  const Error others(Code::transport,
-                     std::string("another message of this rank was left in its middle: ") + why.what());
-  while (!jobs_.empty()) fail(jobs_.begin(), others);
+  const Outcome others =
+      failed(Code::transport, "another message of this rank was left in its middle: ", its.text.c_str());
+  end(job, std::move(its));
+  while (!jobs_.empty()) end(jobs_.begin(), failed(others.code, "", others.text.c_str()));
 }
 
 // Before the outcome is there, nothing of the call is left: then it is as if it had blocked.
@@ -172,8 +206,10 @@ void Mailroom::end(Jobs::iterator job, Outcome outcome) {
 
 void Mailroom::nap() {
   constexpr int spins = 30, longest_nap_us = 100;
-  if (++idle_passes_ <= spins) return;
-  const int doublings = std::min(idle_passes_ - spins, 7);
+  constexpr int doublings_to_longest = 7;
+  idle_passes_ = std::min(idle_passes_ + 1, spins + doublings_to_longest);
+  if (idle_passes_ <= spins) return;
+  const int doublings = idle_passes_ - spins;
   const auto nap = std::chrono::microseconds(std::min(1 << doublings, longest_nap_us));
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, nap, [this] { return !submitted_.empty(); });

@@ -86,7 +86,6 @@ class Mailroom {
   /// Whether one of them now has a step to make.
   bool await();
   void finish(Jobs::iterator job);
-  void fail(Jobs::iterator job, const Error& why);
   /// One is left in its middle by the exception that is being handled: so are all.
   void fail_all(Jobs::iterator job);
   void end(Jobs::iterator job, Outcome outcome);

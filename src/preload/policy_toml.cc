@@ -192,7 +192,7 @@ Rule read_rule(const toml::table& table, const std::string& file) {
   return rule;
 }
 
-/// Where a text in quotes that begins at `at` ends, or its line does, which is a mistake then.
+/// Where a text in quotes that begins at `at` ends; npos: it does not.
 std::size_t end_of_text(std::string_view toml, std::size_t at) {
   const char quote = toml[at];
   const std::string thrice(3, quote);
@@ -200,10 +200,13 @@ std::size_t end_of_text(std::string_view toml, std::size_t at) {
   const std::string_view end = long_one ? std::string_view(thrice) : toml.substr(at, 1);
   at += end.size();
   while (at < toml.size() && !toml.substr(at).starts_with(end)) {
-    if (!long_one && toml[at] == '\n') return at;
+    if (!long_one && toml[at] == '\n') return std::string_view::npos;
     at += quote == '"' && toml[at] == '\\' ? 2 : 1;
   }
-  return std::min(at + end.size(), toml.size());
+  if (at >= toml.size()) return std::string_view::npos;
+  at += end.size();
+  for (int k = 0; long_one && k < 2 && at < toml.size() && toml[at] == quote; ++k) ++at;  // its own
+  return at;
 }
 
 /// Refuses what the parser says does not happen, and then does anything: outside of texts and comments other characters
@@ -229,7 +232,9 @@ void require_parsable(std::string_view toml, const std::string& name) {
     if (at != start && before_texts.find(toml[at - 1]) == std::string_view::npos) {
       refuse_at(at, "a quotation mark within a word");
     }
-    at = end_of_text(toml, at) - 1;
+    const std::size_t end = end_of_text(toml, at);
+    if (end == std::string_view::npos) refuse_at(at, "a text without its closing quotation mark");
+    at = end - 1;
   }
 }
 

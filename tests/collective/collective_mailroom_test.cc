@@ -137,37 +137,55 @@ TEST(Mailroom, TheyArriveWithoutTheCallersHelp) {
 
 // Which may be long before the other one gets there. Who waits for it gives up in the end.
 TEST(Mailroom, TimeCountsWhileSomebodyWaits) {
-  std::atomic<bool> late = false;
-  try {
-    on_ranks(
-        2,
-        [&](int rank, Communicator&, Mailroom& mailroom) {
-          std::vector<float> x(1000, 1.0F), y(1000);
-          if (rank == 0) {
-            while (!late) std::this_thread::yield();
-            Submitted call = mailroom.submit(to(1, 0, x), {}, {}, nullptr);
-            call.get();
-            while (late) std::this_thread::yield();
-            return;
-          }
-          Submitted first = mailroom.submit(from(0, 0, y), {}, {}, nullptr);
-          Submitted never = mailroom.submit(from(0, 1, x), {}, {}, nullptr);
-          std::this_thread::sleep_for(std::chrono::seconds(2));
-          EXPECT_FALSE(first.is_done());
-          late = true;
-          first.get();
-          EXPECT_NEAR(y[999], 1.0F, 1e-3);
-          EXPECT_FALSE(never.is_done());
-          expect_fails(never, Code::transport, "rank 1 gave up after waiting 1 s for a message from rank 0");
-          EXPECT_FALSE(mailroom.usable());
-          Submitted after = mailroom.submit(to(0, 0, y), {}, {}, nullptr);
-          expect_fails(after, Code::transport, "");
-          late = false;
-        },
-        1);
-  } catch (const Error& e) {
-    FAIL() << e.what();
-  }
+  std::atomic<bool> late = false, over = false;
+  on_ranks(
+      2,
+      [&](int rank, Communicator&, Mailroom& mailroom) {
+        std::vector<float> x(1000, 1.0F), y(1000);
+        if (rank == 0) {
+          while (!late) std::this_thread::yield();
+          Submitted call = mailroom.submit(to(1, 0, x), {}, {}, nullptr);
+          call.get();
+          while (!over) std::this_thread::yield();
+          return;
+        }
+        struct Over {
+          std::atomic<bool>& it;
+          ~Over() { it = true; }
+        };
+        const Over at_the_end{over};
+        Submitted first = mailroom.submit(from(0, 0, y), {}, {}, nullptr);
+        Submitted never = mailroom.submit(from(0, 1, x), {}, {}, nullptr);
+        std::this_thread::sleep_for(std::chrono::seconds(3));
+        EXPECT_FALSE(first.is_done());
+        late = true;
+        first.get();
+        EXPECT_NEAR(y[999], 1.0F, 1e-3);
+        EXPECT_FALSE(never.is_done());
+        expect_fails(never, Code::transport, "rank 1 gave up after waiting 2 s for a message from rank 0");
+        EXPECT_FALSE(mailroom.usable());
+        Submitted after = mailroom.submit(to(0, 0, y), {}, {}, nullptr);
+        expect_fails(after, Code::transport, "");
+      },
+      2);
+}
+
+// Whose turn does not come before that of the one that nobody answers.
+TEST(Mailroom, WhoWaitsForOneWaitsForThoseBeforeIt) {
+  std::atomic<bool> over = false;
+  on_ranks(
+      2,
+      [&](int rank, Communicator&, Mailroom& mailroom) {
+        std::vector<float> x(10), y(10);
+        while (rank == 0 && !over) std::this_thread::yield();
+        if (rank == 0) return;
+        Submitted first = mailroom.submit(from(0, 3, x), {}, {}, nullptr);
+        Submitted second = mailroom.submit(from(0, 3, y), {}, {}, nullptr);
+        expect_fails(second, Code::transport, "rank 1 gave up after waiting 0.5 s");
+        expect_fails(first, Code::transport, "rank 1 gave up after waiting 0.5 s");
+        over = true;
+      },
+      0.5);
 }
 
 TEST(Mailroom, WhatOneSideMayNotDoTheOtherHearsOfAndTheNextMessageArrives) {

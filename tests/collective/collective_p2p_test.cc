@@ -96,6 +96,20 @@ TEST(P2p, VerifiedMessages) {
   });
 }
 
+// Each way has a bound of its own, whichever is looked at first.
+TEST(P2p, VerifiedMessagesOfDifferentBoundsBothWays) {
+  on_ranks(2, [](int rank, Communicator& comm) {
+    const auto sent = make<float>("smooth", 30000, rank), theirs = make<float>("smooth", 30000, 1 - rank);
+    std::vector<float> got(sent.size());
+    Options o = with(rank == 0 ? "1e-6" : "1e-2", 2048);
+    o.verify = true;
+    const Received both = sendrecv(view(sent), 1 - rank, 3, view(got), 1 - rank, 3, comm, o);
+    expect_within(got, theirs, rank == 0 ? 1e-2 : 1e-6);
+    EXPECT_EQ(both.report.result_bound, 1e-2);
+    EXPECT_GT(both.report.achieved_error, 1e-3);
+  });
+}
+
 // The exact elements come last: with the first of them changed on the way, what was right is found to be wrong.
 TEST(P2p, VerificationFindsAnElementThatIsNotWhatWasSent) {
   on_ranks(2, [&](int rank, Communicator& comm) {

@@ -184,6 +184,9 @@ TEST(Policy, CharactersThatMeanNothing) {
             "p.toml:2:6: a character that means nothing outside of quotes");
   EXPECT_EQ(complaint("[[rule]]\n\x1A"), "p.toml:2:1: a character that means nothing outside of quotes");
   EXPECT_EQ(complaint("[[rule]]\nmode = x'off'\n"), "p.toml:2:9: a quotation mark within a word");
+  EXPECT_EQ(complaint("[[rule]]\nlabel = \"\xC3\xA9\n"), "p.toml:2:9: a text without its closing quotation mark");
+  EXPECT_EQ(complaint("[[rule]]\nlabel = '''\xC3\xA9"), "p.toml:2:9: a text without its closing quotation mark");
+  EXPECT_EQ(complaint("[[rule]]\nlabel = \"\"\"a\"\"\"\"\n"), "accepted");
   for (const char* header : {"[=]", "[ \t\n", "[[#]]", "[", "[[", "[[\r\n"})
     EXPECT_EQ(complaint(header).substr(0, 9), "p.toml:1:") << header;
   EXPECT_EQ(

@@ -165,7 +165,7 @@ class MpiState final : public Request::State {
   int peer_;
   double timeout_;
   std::optional<Deadline> until_{};  ///< of await()
-  int awaited_ = 0;
+  unsigned awaited_ = 0;
   std::shared_ptr<RollCall> roll_call_;
 };
 
