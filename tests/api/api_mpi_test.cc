@@ -496,10 +496,15 @@ TEST_F(ApiMpi, NonBlockingMessagesThatCannotBe) {
   laconic::Request in = comm.irecv<float>(y, from);
   refused(to, 0, "nonsense", "nonsense");
   EXPECT_THROW(in.wait(), laconic::Error);
-  in = comm.irecv<float>(y, from);
+  if (n > 1) in = comm.irecv<float>(y, from);  // oneself hears nothing but the error
   expect(laconic_isend(x.data(), 1000, LACONIC_F32, to, 0, raw, nullptr, nullptr), LACONIC_INVALID_ARGUMENT,
          "request is null");
-  EXPECT_THROW(in.wait(), laconic::Error);
+  if (n == 1) {
+    expect(laconic_irecv(y.data(), 1000, LACONIC_F32, 0, 0, nullptr, raw, nullptr, nullptr), LACONIC_INVALID_ARGUMENT,
+           "request is null");
+  } else {
+    EXPECT_THROW(in.wait(), laconic::Error);
+  }
   in = comm.irecv<float>(y, from);
   laconic::Request out = comm.isend<float>(laconic::in_place, to);
   EXPECT_THROW(out.wait(), laconic::Error);
