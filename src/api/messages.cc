@@ -41,17 +41,20 @@ Letter::In inward(void* buf, size_t count, laconic_dtype dtype, int source, int 
   return {{buffer(buf), count, as_dtype(dtype)}, source, tag};
 }
 
-/// Whether messages are under way in the background. Throws where the communicator is of no more use.
-bool is_busy(laconic_comm& comm) {
-  const bool busy = comm.mailroom != nullptr && !comm.mailroom->idle();  // first: what has failed is idle, too
+/// What a message in the background has left in its middle ends the communicator's own calls, too.
+void notice_failure(laconic_comm& comm) {
   if (comm.mailroom != nullptr && !comm.mailroom->usable()) comm.comm.mark_unusable();
+}
+void require_usable(laconic_comm& comm) {
+  notice_failure(comm);
   comm.comm.require_usable();
-  return busy;
 }
 
 /// Behind those that are under way, if any are.
 void now(laconic_comm& comm, const Message& message, size_t* received) {
-  if (is_busy(comm)) {
+  const bool busy = comm.mailroom != nullptr && !comm.mailroom->idle();  // first: what has failed is idle, too
+  require_usable(comm);
+  if (busy) {
     auto submitted = comm.mailroom->submit(message.letter, message.options, message.wrong, received);
     return take_report(submitted, comm);
   }
@@ -68,7 +71,7 @@ int block(laconic_comm* comm, const laconic_options* options, std::initializer_l
 }
 
 Mailroom& mailroom_of(laconic_comm& comm) {
-  static_cast<void>(is_busy(comm));
+  require_usable(comm);
   if (comm.memory != nullptr) {
     throw Error(Code::unsupported, "non-blocking messages: none of arrays in the memory of a GPU");
   }
@@ -116,7 +119,7 @@ void take_report(Mailroom::Submitted& message, laconic_comm& comm) {
   try {
     comm.comm.record(message.get());
   } catch (...) {
-    if (comm.mailroom != nullptr && !comm.mailroom->usable()) comm.comm.mark_unusable();
+    notice_failure(comm);
     throw;
   }
 }

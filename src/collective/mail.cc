@@ -305,8 +305,7 @@ void Mail::take_segment(const Message& message) {
   const Part part = layout.part(0, in_.taken % layout.segments(0));
   const MutArray place = slice_of(letter_.in->room, part.first, part.count);
   if (in_.taken >= layout.segments(0)) {
-    const HostOperand got(comm_.memory(), place);
-    return verify_received(got.get(), message);
+    return verify_received(HostOperand(comm_.memory(), place).get(), message, part.first);
   }
   HostResult result(comm_.memory(), place);
   open(result.get(), message);
@@ -329,12 +328,11 @@ void Mail::open(MutArray part, const Message& message) {
   });
 }
 
-void Mail::verify_received(ConstArray part, const Message& message) {
+void Mail::verify_received(ConstArray got, const Message& message, std::size_t first) {
   const double bound = in_.bound;
-  const MutArray exact = scratch_for(part);
+  const MutArray exact = scratch_for(got);
   open(exact, message);
-  const Layout layout({static_cast<std::size_t>(in_.opening.count)}, in_.opening.segment_values);
-  if (!failure_) compare_with(exact, part, bound, layout.part(0, in_.taken % layout.segments(0)).first);
+  if (!failure_) compare_with(exact, got, bound, first);
 }
 
 // --- both ---

@@ -129,7 +129,7 @@ class Mail {
   void take_segment(const Message& message);
   void open(MutArray part, const Message& message);
   void verify_sent(ConstArray part, const Message& message);
-  void verify_received(ConstArray part, const Message& message);
+  void verify_received(ConstArray got, const Message& message, std::size_t first);
   void compare_with(ConstArray exact, ConstArray got, double bound, std::size_t first);
   MutArray scratch_for(ConstArray part);
   void fail(Code code, const std::string& text) {

@@ -64,7 +64,7 @@ Mailroom::~Mailroom() {
 }
 
 Mailroom::Submitted Mailroom::submit(const Letter& letter, const Options& options, const std::optional<Error>& refused,
-                                     std::size_t* received) {  // NOLINT(readability-non-const-parameter): kept
+                                     std::size_t* received) {  // NOLINT(readability-non-const-parameter): see finish()
   Jobs one;
   one.push_back({.letter = letter, .options = options, .refused = refused, .received = received});
   Submitted made(one.front().outcome.get_future(), one.front().awaited);

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "core/one_nan.h"
+
 namespace laconic {
 namespace {
 
@@ -33,9 +35,11 @@ void integers(Op op, MutArray a, ConstArray b) {
   combine<T>(a, b, [](T x, T y) { return std::max(x, y); });
 }
 
-/// Floats by their bits; `infinity` are those of the positive one, of which `nan` is a quiet NaN.
+/// Floats by their bits.
 template <typename Signed>
-void floats(Op op, MutArray a, ConstArray b, Signed infinity, Signed nan) {
+void floats(Op op, MutArray a, ConstArray b) {
+  const OneNan one(a.dtype);
+  const auto infinity = static_cast<Signed>(one.infinity), nan = static_cast<Signed>(one.nan);
   const auto pick = [=](Signed x, Signed y, bool first) {
     const auto is_nan = [=](Signed v) {
       return static_cast<Signed>(v & std::numeric_limits<Signed>::max()) > infinity;
@@ -53,13 +57,12 @@ void floats(Op op, MutArray a, ConstArray b, Signed infinity, Signed nan) {
 void take_extreme(Op op, MutArray a, ConstArray b) {
   switch (a.dtype) {
     case DType::f32:
-      return floats<std::int32_t>(op, a, b, 0x7f800000, 0x7fc00000);
+      return floats<std::int32_t>(op, a, b);
     case DType::f64:
-      return floats<std::int64_t>(op, a, b, 0x7ff0000000000000, 0x7ff8000000000000);
+      return floats<std::int64_t>(op, a, b);
     case DType::f16:
-      return floats<std::int16_t>(op, a, b, 0x7c00, 0x7e00);
     case DType::bf16:
-      return floats<std::int16_t>(op, a, b, 0x7f80, 0x7fc0);
+      return floats<std::int16_t>(op, a, b);
     case DType::i32:
       return integers<std::int32_t>(op, a, b);
     case DType::i64:
