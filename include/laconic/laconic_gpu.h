@@ -20,8 +20,10 @@ typedef struct CUstream_st* laconic_stream;
  * calls too, and their work is done on `stream`, after what that has been given before. To be called before the
  * communicator's first call and then again, for another stream, before any call; it is cheap. Ranks of one communicator
  * may differ, and have arrays on the host. A call returns when its result is there: the host has to know how long
- * messages are. Non-blocking calls are LACONIC_UNSUPPORTED then, and so is a stream that is being captured into a
- * graph. f32, f64, f16 and bf16 are compressed on the device; other dtypes, exact results and other codecs than
+ * messages are. Non-blocking collectives come after what `stream` has been given when they are made and do their work
+ * on one of their own; results are there when laconic_wait or laconic_test says so, and arrays are not to be touched
+ * before, by no stream. (Non-blocking messages are LACONIC_UNSUPPORTED, and so is a stream that is being captured into
+ * a graph.) f32, f64, f16 and bf16 are compressed on the device; other dtypes, exact results and other codecs than
  * slice are copied to the host and done there. */
 int laconic_comm_use_device(laconic_comm* comm, laconic_stream stream);
 

@@ -17,7 +17,8 @@ extern "C" {
 /* Collective over `nccl`, which is split and need not live longer than this call. NCCL must have nothing under way on
  * it: what `stream` has been given is waited for, other streams are the caller's affair. Arrays lie in the memory of
  * the current device, which must be the communicator's; see laconic_comm_use_device. On failure *comm is NULL. There
- * are no messages between two ranks, and no non-blocking calls. */
+ * are no messages between two ranks. The first non-blocking call waits for that of the other ranks: what such calls
+ * need is made then. */
 int laconic_comm_from_nccl(ncclComm_t nccl, laconic_stream stream, laconic_comm** comm);
 
 /* NCCL's collectives, with its arguments, within a bound: ncclFloat32, ncclFloat64, ncclFloat16, ncclBfloat16 and 32

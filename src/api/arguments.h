@@ -106,13 +106,23 @@ int now(laconic_comm* comm, const laconic_options* options, const Arguments& cal
   });
 }
 
+/// The thread for non-blocking calls, made with the first where that takes long. Throws Error(unsupported).
+void require_background(laconic_comm& comm);
+/// What the thread of a communicator does before a call that is made now; what is wrong with that is the call's fault.
+Memory::After after_all_so_far(const laconic_comm& comm, Chosen& chosen);
+void begin_after(const Memory::After& all_before, Memory& memory, Chosen& chosen);
+
 /// The call, submitted to the communicator's thread. A call that cannot be is refused by that thread: the others hear.
 template <typename Arguments>
 std::unique_ptr<laconic_request> submitted(laconic_comm* comm, Chosen chosen, const Arguments& call) {
   auto made = std::make_unique<laconic_request>();
   made->comm = comm->self;
-  made->result = comm->background->submit(
-      [call, chosen = std::move(chosen)](Communicator& on) { return make(call, on, chosen.of(shape_of(call), on)); });
+  Memory::After after = after_all_so_far(*comm, chosen);
+  made->result =
+      comm->background->submit([call, chosen = std::move(chosen), after = std::move(after)](Communicator& on) mutable {
+        begin_after(after, on.memory(), chosen);
+        return make(call, on, chosen.of(shape_of(call), on));
+      });
   return made;
 }
 
@@ -123,14 +133,9 @@ int later(laconic_comm* comm, const laconic_options* options, laconic_request** 
   return guarded([&] {
     if (request != nullptr) *request = nullptr;
     const Communicator& c = required(comm);
-    if (comm->background == nullptr) {
-      throw Error(Code::unsupported, "non-blocking calls: " + comm->no_background);
-    }
+    require_background(*comm);
     comm->background->whole([&] {
       Chosen chosen(options, c);
-      if (comm->memory != nullptr) {
-        chosen.refuse_with({Code::unsupported, "non-blocking calls: none on arrays in the memory of a GPU"});
-      }
       if (request == nullptr) chosen.refuse_with({Code::invalid_argument, "request is null"});
       auto made = submitted(comm, std::move(chosen), call);
       if (request == nullptr) made->result.get();  // throws

@@ -6,12 +6,11 @@
 
 int laconic_comm_use_device(laconic_comm* comm, laconic_stream stream) {
   return laconic::api::guarded([&] {
-    laconic::Communicator& c = laconic::api::required(comm);
+    laconic::api::required(comm);
     if (comm->memory == nullptr) {
       auto memory = std::make_unique<laconic::gpu::DeviceMemory>();
       memory->use(stream);
-      c.use(*memory);
-      comm->memory = std::move(memory);
+      comm->lay_arrays_in(std::move(memory));
     } else {
       static_cast<laconic::gpu::DeviceMemory&>(*comm->memory).use(stream);
     }

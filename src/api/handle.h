@@ -18,25 +18,40 @@
 
 /// Collective to construct and to destroy.
 struct laconic_comm {
-  /// Without non-blocking calls; `why` there are none.
-  laconic_comm(std::unique_ptr<laconic::Transport> transport, laconic::Options defaults, std::string why)
-      : comm(std::move(transport), defaults), no_background(std::move(why)) {}
   laconic_comm(std::unique_ptr<laconic::Transport> transport, laconic::Options defaults)
-      : comm(std::move(transport), defaults) {
+      : comm(std::move(transport), defaults) {}
+  /// Makes what non-blocking calls need, if there can be any. Collective.
+  void begin_background() {
     try {
       background = std::make_unique<laconic::Background>(comm.transport().duplicate());
+      lay_out_background();
     } catch (const laconic::Error& e) {
       if (e.code() != laconic::Code::unsupported) throw;
       no_background = e.what();
     }
   }
-  std::unique_ptr<laconic::Memory> memory;  ///< of arrays, where it is not the host's
+  /// Before the first call: where arrays lie from now on.
+  void lay_arrays_in(std::unique_ptr<laconic::Memory> place) {
+    comm.use(*place);
+    memory = std::move(place);
+    lay_out_background();
+  }
+
+  std::unique_ptr<laconic::Memory> memory;             ///< of arrays, where it is not the host's
+  std::unique_ptr<laconic::Memory> background_memory;  ///< the same for non-blocking calls
   laconic::Communicator comm;
-  std::unique_ptr<laconic::Background> background;  ///< for non-blocking calls; null where there can be none
-  std::string no_background;                        ///< why not
+  std::unique_ptr<laconic::Background> background;  ///< for non-blocking calls; null: there can be none, or have been none
+  std::string no_background;                        ///< why there can be none
   std::unique_ptr<laconic::Mailroom> mailroom;      ///< for non-blocking messages, made with the first
   /// Goes with it: requests that are left then know.
   std::shared_ptr<laconic_comm> self{this, [](laconic_comm*) {}};
+
+ private:
+  void lay_out_background() {
+    if (background == nullptr || memory == nullptr) return;
+    background_memory = memory->for_another_thread();
+    background->use(background_memory != nullptr ? *background_memory : *memory);
+  }
 };
 
 /// A non-blocking call.

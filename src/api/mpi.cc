@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -73,6 +74,8 @@ extern "C" int laconic_comm_from_mpi(MPI_Comm mpi, laconic_comm** comm) {
     const laconic::api::Environment mine;
     auto transport = laconic::make_mpi_transport(mpi, mine.timeout);
     mine.agree(*transport);
-    *comm = new laconic_comm(std::move(transport), mine.defaults);
+    auto made = std::make_unique<laconic_comm>(std::move(transport), mine.defaults);
+    made->begin_background();
+    *comm = made.release();
   });
 }

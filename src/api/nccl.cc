@@ -75,12 +75,10 @@ int laconic_comm_from_nccl(ncclComm_t nccl, laconic_stream stream, laconic_comm*
     if (nccl == nullptr) throw laconic::Error(laconic::Code::invalid_argument, "nccl is null");
     const laconic::Options defaults = api::options_from_environment();
     laconic::gpu::await(stream);
-    auto made = std::make_unique<laconic_comm>(laconic::make_nccl_transport(nccl), defaults,
-                                               "over NCCL with arrays in the memory of a GPU there are none");
+    auto made = std::make_unique<laconic_comm>(laconic::make_nccl_transport(nccl), defaults);
     auto memory = std::make_unique<laconic::gpu::DeviceMemory>();
     memory->use(stream);
-    made->comm.use(*memory);
-    made->memory = std::move(memory);
+    made->lay_arrays_in(std::move(memory));
     *comm = made.release();
   });
 }

@@ -23,6 +23,9 @@ class Background {
   /// The transport is this object's alone (Transport::duplicate).
   explicit Background(std::unique_ptr<Transport> transport);
 
+  /// Before the first call: all arrays lie in `memory`, which must outlive this and be nobody else's.
+  void use(Memory& memory) { comm_.use(memory); }
+
   /// The report, or the Error that the call threw. Throws Error(transport) after a call was not whole().
   std::future<Report> submit(Work work);
   /// Runs what makes a call and submits it. What is no Error (memory that ran out) leaves this rank without the call

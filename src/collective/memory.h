@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -50,6 +51,13 @@ class Memory {
   virtual Room message_room(std::size_t bytes) = 0;
   /// The same for copies of whole arrays: copy() is fast from and to all of it.
   virtual Room copy_room(std::size_t bytes) { return message_room(bytes); }
+
+  /// The same memory for calls that another thread makes; null: any number of threads may use this one.
+  [[nodiscard]] virtual std::unique_ptr<Memory> for_another_thread() { return nullptr; }
+  /// What is done, by the thread that makes the call, with its memory, before a call that must come after all that has
+  /// been begun here by now. Empty: nothing need be.
+  using After = std::function<void(Memory&)>;
+  [[nodiscard]] virtual After after_all_so_far() { return {}; }
 
   /// As memmove. Either end lies there, or in the host's memory.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;

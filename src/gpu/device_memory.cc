@@ -65,6 +65,16 @@ Room host_room(std::size_t bytes, std::size_t pinned) {
   return {std::move(room), data};
 }
 
+/// What the stream has been given so far.
+std::shared_ptr<CUevent_st> mark_in(Stream stream) {
+  const BesideCaptures beside;
+  Event event = nullptr;
+  check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  std::shared_ptr<CUevent_st> mark(event, [](Event e) { cudaEventDestroy(e); });
+  check_cuda(cudaEventRecord(event, stream), "cudaEventRecord");
+  return mark;
+}
+
 void refuse_capturing(Stream stream) {
   if (is_capturing(stream)) {
     throw Error(Code::unsupported, "stream: is being captured; a collective that compresses cannot be part of a graph");
@@ -83,6 +93,25 @@ DeviceMemory::~DeviceMemory() = default;
 void DeviceMemory::use(Stream stream) {
   refuse_capturing(stream);
   buffers_.use(stream);
+}
+
+std::unique_ptr<Memory> DeviceMemory::for_another_thread() {
+  auto other = std::make_unique<DeviceMemory>();
+  other->buffers_.use(other->own_stream_.emplace().get());
+  other->let_leave(false);
+  return other;
+}
+
+Memory::After DeviceMemory::after_all_so_far() {
+  refuse_capturing(stream());
+  int device = 0;
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+  const std::shared_ptr<CUevent_st> now = mark_in(stream());
+  return [device, now](Memory& other) {
+    check_cuda(cudaSetDevice(device), "cudaSetDevice");
+    const BesideCaptures beside;
+    check_cuda(cudaStreamWaitEvent(static_cast<DeviceMemory&>(other).stream(), now.get(), 0), "cudaStreamWaitEvent");
+  };
 }
 
 Room DeviceMemory::array_room(std::size_t bytes) {

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "collective/memory.h"
@@ -47,6 +48,10 @@ class DeviceMemory final : public Memory {
   [[nodiscard]] bool on_host() const override { return false; }
   /// Whatever kernels reach at the same address: pinned memory of the host too, which NCCL takes as well.
   [[nodiscard]] bool holds(const void* p) const override;
+  /// With a stream of its own.
+  [[nodiscard]] std::unique_ptr<Memory> for_another_thread() override;
+  /// After what the stream has been given. Throws Error(unsupported) while that is being captured.
+  [[nodiscard]] After after_all_so_far() override;
   Room array_room(std::size_t bytes) override;
   Room message_room(std::size_t bytes) override;
   Room copy_room(std::size_t bytes) override;
@@ -72,6 +77,7 @@ class DeviceMemory final : public Memory {
 
   [[nodiscard]] Lanes lanes() { return {buffers_, second_}; }
 
+  std::optional<OwnStream> own_stream_;  ///< where the work is not the caller's
   Buffers buffers_;
   OwnStream second_stream_;
   Buffers second_;

@@ -186,6 +186,74 @@ TEST(ApiNccl, ACommunicatorForTheOtherCalls) {
   });
 }
 
+/// Puts a rank's elements there when the stream comes to it.
+void enqueue(const std::vector<float>& x, float* there, cudaStream_t stream) {
+  ASSERT_EQ(cudaMemcpyAsync(there, x.data(), x.size() * sizeof(float), cudaMemcpyHostToDevice, stream), cudaSuccess);
+}
+
+TEST(ApiNccl, NonBlockingCallsComeAfterWhatTheirStreamHas) {
+  for (const char* b : {"1e-3", "lossless"}) {  // coded on the device; and on the host
+    const laconic_options options = within(b);
+    laconic::test::over_nccl_communicators(3, [&](int rank, ncclComm_t nccl) {
+      Gpu gpu, other;
+      laconic_comm* comm = nullptr;
+      ASSERT_EQ(laconic_comm_from_nccl(nccl, gpu.stream(), &comm), LACONIC_OK) << laconic_last_error();
+      const std::vector<float> here = Gpu::contents(gpu.mine(rank));
+      float *const late = gpu.room(), *const y = gpu.room(), *const z = gpu.mine(rank), *const blocked = gpu.mine(rank);
+      laconic_request *added = nullptr, *sent = nullptr, *scattered = nullptr;
+      enqueue(here, late, gpu.stream());
+      ASSERT_EQ(laconic_iallreduce(late, y, count, LACONIC_F32, LACONIC_SUM, comm, &options, &added), LACONIC_OK)
+          << laconic_last_error();
+      ASSERT_EQ(laconic_ibcast(z, count, LACONIC_F32, 1, comm, &options, &sent), LACONIC_OK) << laconic_last_error();
+      ASSERT_EQ(laconic_comm_use_device(comm, other.stream()), LACONIC_OK);
+      ASSERT_EQ(laconic_scan(LACONIC_IN_PLACE, blocked, count, LACONIC_F32, LACONIC_SUM, comm, &options), LACONIC_OK)
+          << laconic_last_error();
+      expect_near(Gpu::contents(blocked), [&](std::size_t i) { return sum(rank + 1, i); }, "scan meanwhile");
+      ASSERT_EQ(laconic_wait(&sent), LACONIC_OK) << laconic_last_error();
+      expect_near(Gpu::contents(z), [](std::size_t i) { return element(1, i); }, "bcast");
+      ASSERT_EQ(laconic_wait(&added), LACONIC_OK) << laconic_last_error();
+      expect_near(Gpu::contents(y), [](std::size_t i) { return sum(3, i); }, "allreduce");
+
+      constexpr std::size_t share = count / 3;
+      float* const whole = other.room();
+      enqueue(here, whole, other.stream());
+      ASSERT_EQ(laconic_ireduce_scatter_block(LACONIC_IN_PLACE, whole, share, LACONIC_F32, LACONIC_SUM, comm, &options,
+                                              &scattered),
+                LACONIC_OK);
+      ASSERT_EQ(laconic_wait(&scattered), LACONIC_OK) << laconic_last_error();
+      const std::size_t first = share * static_cast<std::size_t>(rank);
+      expect_near(Gpu::contents(whole, share), [&](std::size_t i) { return sum(3, first + i); }, "on another stream");
+      laconic_comm_free(comm);
+    });
+  }
+}
+
+TEST(ApiNccl, NonBlockingCallsThatCannotBeAreErrorsOnAllRanks) {
+  const laconic_options options = within("1e-3");
+  laconic::test::over_nccl_communicators(3, [&](int rank, ncclComm_t nccl) {
+    Gpu gpu;
+    laconic_comm* comm = nullptr;
+    ASSERT_EQ(laconic_comm_from_nccl(nccl, gpu.stream(), &comm), LACONIC_OK) << laconic_last_error();
+    const auto call = [&](void* x) {
+      laconic_request* request = nullptr;
+      EXPECT_EQ(laconic_iallreduce(LACONIC_IN_PLACE, x, count, LACONIC_F32, LACONIC_SUM, comm, &options, &request),
+                LACONIC_OK);
+      return laconic_wait(&request);
+    };
+    float* const x = gpu.mine(rank);
+    if (rank == 1) laconic::fake::set_capturing(gpu.stream(), true);
+    EXPECT_EQ(call(x), LACONIC_UNSUPPORTED);
+    EXPECT_NE(std::string(laconic_last_error()).find("rank 1"), std::string::npos) << laconic_last_error();
+    if (rank == 1) laconic::fake::set_capturing(gpu.stream(), false);
+    std::vector<float> on_host(count);
+    EXPECT_EQ(call(rank == 2 ? on_host.data() : x), LACONIC_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(laconic_last_error()).find("rank 2"), std::string::npos) << laconic_last_error();
+    EXPECT_EQ(call(x), LACONIC_OK) << laconic_last_error();
+    expect_near(Gpu::contents(x), [](std::size_t i) { return sum(3, i); }, "allreduce");
+    laconic_comm_free(comm);
+  });
+}
+
 /// NCCL's own way in place works in place: it would be slower than NCCL with memory that is made for each call.
 TEST(ApiNccl, ReduceScatterInPlaceByNcclsOwnMakesNoRoom) {
   laconic_options plain = within("1e-3");
@@ -380,8 +448,6 @@ TEST(ApiNccl, WhatIsWrongIsSaid) {
     expect(laconic_comm_from_nccl(nullptr, s, &comm), LACONIC_INVALID_ARGUMENT, "nccl");
     ASSERT_EQ(laconic_comm_from_nccl(nccl, s, &comm), LACONIC_OK);
     laconic_request* request = nullptr;
-    expect(laconic_iallreduce(x, x, count, LACONIC_F32, LACONIC_SUM, comm, nullptr, &request), LACONIC_UNSUPPORTED,
-           "non-blocking");
     expect(laconic_send(x, count, LACONIC_F32, 1 - rank, 0, comm, nullptr), LACONIC_UNSUPPORTED, "two ranks");
     expect(laconic_irecv(x, count, LACONIC_F32, 1 - rank, 0, nullptr, comm, nullptr, &request), LACONIC_UNSUPPORTED,
            "non-blocking messages");
