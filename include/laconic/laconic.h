@@ -49,7 +49,7 @@ typedef enum laconic_dtype LACONIC_ENUM_BASE {
 
 typedef enum laconic_op LACONIC_ENUM_BASE {
   LACONIC_SUM = 1,
-  LACONIC_AVERAGE = 2, /* floating-point dtypes */
+  LACONIC_AVERAGE = 2, /* of integers: the exact one, rounded toward zero */
   LACONIC_MIN = 3,     /* NaN where an operand is NaN; -0 below +0 */
   LACONIC_MAX = 4,
   /* Step by step (LACONIC_STEPWISE, which it takes by itself): of integers exactly, modulo 2^bits; of floating-point

@@ -149,9 +149,10 @@ void Call::check_op(Op op, DType dtype) {
     } else if (op != Op::sum && op != Op::average && !is_extreme(op)) {
       throw Error(Code::unsupported, "op " + std::string(name_of(op)) + ": want sum, average, min, max or product");
     }
-    if (op == Op::average && !is_float(dtype)) {
-      throw Error(Code::unsupported,
-                  "average of " + std::string(name_of(dtype)) + " is no integer: take the sum and divide");
+    if (op == Op::average && !is_float(dtype) && framework() != Framework::on_grid) {
+      throw Error(Code::unsupported, "average of " + std::string(name_of(dtype)) + " in framework " +
+                                         name_of(framework()) +
+                                         ": a sum of two may leave the type; take slice, on the grid");
     }
   });
 }

@@ -6,11 +6,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <string>
 #include <type_traits>
 
 #include "collective/long_sum.h"
-#include "core/error.h"
 #include "core/half.h"
 #include "core/two_sum.h"
 
@@ -161,22 +159,30 @@ void sum_floats(const std::vector<ConstArray>& operands, MutArray out, int divis
   }
 }
 
-template <typename Unsigned>
+/// Sum: of integers that wrap, or that hold the sum of as many operands as there can be.
+template <typename Integer, typename Sum, bool divides>
 void sum_integers(const std::vector<ConstArray>& operands, MutArray out) {
+  const auto n = static_cast<Sum>(operands.size());
   for (std::size_t i = 0; i < out.count; ++i) {
-    Unsigned sum = 0;
-    for (const ConstArray& x : operands) sum += load<Unsigned>(x, i);
-    store<Unsigned>(out, i, sum);
+    Sum sum = 0;
+    for (const ConstArray& x : operands) sum += load<Integer>(x, i);
+    store<Integer>(out, i, static_cast<Integer>(divides ? sum / n : sum));
   }
+}
+
+__extension__ using Int128 = __int128;
+
+template <typename Integer, typename Wide>
+void sum_or_average(const std::vector<ConstArray>& operands, MutArray out, Op op) {
+  using Unsigned = std::make_unsigned_t<Integer>;
+  if (op != Op::average) return sum_integers<Unsigned, Unsigned, false>(operands, out);
+  sum_integers<Integer, Wide, true>(operands, out);
 }
 
 }  // namespace
 
 void sum_exactly(const std::vector<ConstArray>& operands, MutArray out, Op op) {
   const int divisor = op == Op::average ? static_cast<int>(operands.size()) : 1;
-  if (divisor != 1 && !is_float(out.dtype)) {
-    throw Error(Code::unsupported, "average of " + std::string(name_of(out.dtype)) + ": take the sum and divide");
-  }
   switch (out.dtype) {
     case DType::f32:
       return sum_floats<F32>(operands, out, divisor);
@@ -187,11 +193,13 @@ void sum_exactly(const std::vector<ConstArray>& operands, MutArray out, Op op) {
     case DType::bf16:
       return sum_floats<BF16>(operands, out, divisor);
     case DType::i32:
+      return sum_or_average<std::int32_t, std::int64_t>(operands, out, op);
     case DType::u32:
-      return sum_integers<std::uint32_t>(operands, out);
+      return sum_or_average<std::uint32_t, std::int64_t>(operands, out, op);
     case DType::i64:
+      return sum_or_average<std::int64_t, Int128>(operands, out, op);
     case DType::u64:
-      return sum_integers<std::uint64_t>(operands, out);
+      return sum_or_average<std::uint64_t, Int128>(operands, out, op);
   }
 }
 

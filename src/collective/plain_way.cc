@@ -71,6 +71,7 @@ double promised_unasked(const CallShape& shape) {
 /// Whether the library has it.
 bool is_there(const CallShape& shape, PlainCollectives* library) {
   if (library == nullptr) return false;
+  if (shape.op == Op::average && !is_float(shape.dtype)) return false;  // its sum may leave the type
   const bool prefix = shape.collective == Collective::scan || shape.collective == Collective::exscan;
   if (prefix && !library->has_scan()) return false;
   return shape.op == Op::none || library->reduces(shape.dtype, plain_op(shape.op, shape.dtype, *library));

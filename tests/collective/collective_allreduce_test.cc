@@ -326,6 +326,22 @@ TEST(AllreduceIntegers, SumModuloTheWordExactly) {
   }
 }
 
+TEST(AllreduceIntegers, AverageExactlyTowardZero) {
+  for (const int n : {1, 2, 3, 4, 7}) {
+    auto operands = operands_of<std::int32_t>("integer", 30001, n);
+    for (auto& x : operands) x[5] = std::numeric_limits<std::int32_t>::max();
+    operands[0][6] = std::numeric_limits<std::int32_t>::min();
+    const auto run = reduce(operands, Op::average, with("1e-3"));
+    world::expect_same_everywhere(run);
+    EXPECT_EQ(run.reports[0].result_bound, 0);
+    for (std::size_t i = 0; i < run.results[0].size(); ++i) {
+      std::int64_t sum = 0;
+      for (const auto& x : operands) sum += x[i];
+      ASSERT_EQ(run.results[0][i], sum / n);
+    }
+  }
+}
+
 /// Half-precision operands of two ranks and more, as bits.
 std::vector<std::vector<std::uint16_t>> halves(DType dtype, int ranks, std::size_t count) {
   std::vector<std::vector<std::uint16_t>> all;

@@ -14,7 +14,6 @@
 #include "collective/fields.h"
 #include "collective/reference.h"
 #include "collective/world.h"
-#include "core/error.h"
 #include "core/half.h"
 #include "support/sample_data.h"
 #include "support/sanitized.h"
@@ -102,10 +101,35 @@ TEST(ExactSum, HalfPrecisionIsRoundedOnce) {
   EXPECT_EQ(f32_of_bf16(out[0]), 1);
 }
 
-TEST(ExactSum, IntegersWrapAndHaveNoAverage) {
-  const std::vector<std::int64_t> most{std::numeric_limits<std::int64_t>::max()}, one{1};
-  EXPECT_EQ(sum_of<std::int64_t>({most, one})[0], std::numeric_limits<std::int64_t>::min());
-  EXPECT_THROW(sum_of<std::int64_t>({most, one}, Op::average), Error);
+template <typename T>
+void expect_whole_averages(DType dtype) {
+  using Limits = std::numeric_limits<T>;
+  const T largest = Limits::max(), least = Limits::min();
+  const auto made = [dtype](const std::vector<T>& x, Op op) {
+    std::vector<ConstArray> operands;
+    for (const T& v : x) operands.push_back({&v, 1, dtype});
+    T out{};
+    sum_exactly(operands, {&out, 1, dtype}, op);
+    return out;
+  };
+  const auto average = [&](const std::vector<T>& x) { return made(x, Op::average); };
+  EXPECT_EQ(made({largest, 1}, Op::sum), least) << "a sum wraps";
+  EXPECT_EQ(average({largest, largest, largest}), largest);
+  EXPECT_EQ(average({least, least, least, least, least}), least);
+  EXPECT_EQ(average({largest, static_cast<T>(largest - 1)}), largest - 1);
+  EXPECT_EQ(average({7, 0, 1}), 2);
+  EXPECT_EQ(average({42}), 42);
+  if (Limits::is_signed) {
+    EXPECT_EQ(average({static_cast<T>(-7), 0, static_cast<T>(-1)}), static_cast<T>(-2)) << "toward zero";
+    EXPECT_EQ(average({least, largest}), 0);
+  }
+}
+
+TEST(ExactSum, SumsOfIntegersWrapAndTheirAveragesAreRoundedTowardZero) {
+  expect_whole_averages<std::int32_t>(DType::i32);
+  expect_whole_averages<std::int64_t>(DType::i64);
+  expect_whole_averages<std::uint32_t>(DType::u32);
+  expect_whole_averages<std::uint64_t>(DType::u64);
 }
 
 /// An integer of bits that carry later: the sign of an exact sum, computed in another way than the library does.

@@ -319,6 +319,7 @@ TEST(FrameworkOfTheResult, WhatDoesNotFitIsRefusedOnEveryRank) {
   EXPECT_THROW(reduce(x, Op::sum, with(CodecId::szx, Framework::on_grid)), Error);
   EXPECT_THROW(reduce(x, Op::sum, with(CodecId{77}, Framework::automatic)), Error);
   EXPECT_THROW(reduce(integers, Op::sum, with(CodecId::fzlight, Framework::automatic)), Error);
+  EXPECT_THROW(reduce(integers, Op::average, with(CodecId::slice, Framework::stepwise)), Error);
   const auto differ = [&](const Options& one, const Options& other) {
     world::run<float>(2, [&](int rank, Communicator& comm) {
       std::vector<float> recv(100);

@@ -212,6 +212,20 @@ TEST(Scan, IntegersExactly) {
   }
 }
 
+TEST(Exscan, AveragesIntegersTowardZero) {
+  const auto operands = operands_of<std::int64_t>("integer", 3000, 4);
+  const auto got = run(operands, false, [&](ConstArray send, MutArray recv, Communicator& c) {
+    return exscan(send, recv, Op::average, c, with("1e-3"));
+  });
+  std::vector<std::int64_t> sum(3000);
+  for (std::size_t r = 1; r < operands.size(); ++r) {
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      sum[i] += operands[r - 1][i];
+      ASSERT_EQ(got.results[r][i], sum[i] / static_cast<std::int64_t>(r));
+    }
+  }
+}
+
 // Damage in the first slab of an exact sum: the others must not wait for later slabs of a rank that has given up.
 TEST(Exact, DamageInAnEarlySlabIsNoticedByAllAtTheEnd) {
   constexpr std::size_t count = (std::size_t{5} << 19) + 1001;  // two slabs for each of two ranks
