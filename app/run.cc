@@ -26,6 +26,7 @@ namespace {
 struct RunOptions {
   std::string bound, policy, mode, report, mpi;
   bool verify = false;
+  bool check = false;
   bool dry = false;
   std::vector<std::string> command;
 };
@@ -64,6 +65,7 @@ void set_environment(const RunOptions& o, const Session& session, const DropIn& 
   if (!o.policy.empty()) set("LACONIC_POLICY", o.policy);
   if (!o.mode.empty()) set("LACONIC_MODE", o.mode);
   if (o.verify) set("LACONIC_VERIFY", "1");
+  if (o.check) set("LACONIC_CHECK", "1");
   // Of a file, whatever it is called.
   if (!o.report.empty()) set("LACONIC_REPORT", std::filesystem::absolute(o.report).string());
   const Config config = Config::from_environment();
@@ -205,6 +207,7 @@ void add_run(CommandSyntax app, Session& session) {
   c.choice("--mode", o->mode, {"auto", "compressed", "plain"}, "auto, compressed or plain (LACONIC_MODE)");
   c.option("--report", o->report, "Write the report to this file as JSON, in place of the summary at the end");
   c.flag("--verify", o->verify, "Compute exact results too, and report the achieved error (LACONIC_VERIFY)");
+  c.flag("--check", o->check, "Let ranks agree on every call that is served, also where MPI makes it (LACONIC_CHECK)");
   c.choice("--mpi", o->mpi, {"openmpi", "mpich", "abi"}, "The program's MPI, where it cannot be found out");
   c.flag("--dry-run", o->dry, "Only say what would be run, and why");
   c.rest("command", o->command, "The command line as it is without Laconic");

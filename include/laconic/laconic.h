@@ -71,7 +71,8 @@ typedef enum laconic_schedule LACONIC_ENUM_BASE {
 /* Whether a call compresses. Automatic: what is expected to be faster, judged by a model of link and codec, a sample of
  * the data, and what calls of the same kind took before. A call that goes plainly has no compression error, but the
  * plain library's own rounding. Once that has been decided, the next calls of its kind may go without any exchange
- * between ranks; what holds when ranks then disagree or die is what holds for the plain library. When they ask again
+ * between ranks, unless laconic_options.check is set; what holds when ranks then disagree or die is what holds for the
+ * plain library. When they ask again
  * and turn out to be a call apart, that call is LACONIC_MISMATCH on all of them, and the communicator cannot be used
  * any more. */
 typedef enum laconic_mode LACONIC_ENUM_BASE {
@@ -146,10 +147,16 @@ typedef struct laconic_options {
    * the reason. */
   laconic_codec codec;
   laconic_framework framework;
+  int reserved; /* 0 */
+  /* 1: before every collective the ranks agree on it, also before one that the plain library is known to make. Then what
+   * they differ in, and who does not come in time, is an error on every rank, in every mode; a short call takes one
+   * exchange of a few hundred bytes longer. If one rank asks for it, all do it, but from the first call of its kind on.
+   * -1: not, unless another rank does. 0: not set; LACONIC_CHECK, else not. */
+  int check;
 } laconic_options;
 #define LACONIC_OPTIONS_INIT                                                                                   \
   {sizeof(laconic_options),  NULL, 0, 0, 0, LACONIC_AUTOMATIC, 0, LACONIC_MODE_DEFAULT, LACONIC_CODEC_DEFAULT, \
-   LACONIC_FRAMEWORK_DEFAULT}
+   LACONIC_FRAMEWORK_DEFAULT, 0, 0}
 
 /* Set struct_size to sizeof(laconic_stats) before the call. */
 typedef struct laconic_stats {

@@ -32,6 +32,7 @@ Options options_from_environment() {
   o.bound = config().bound.value_or(Bound{});
   o.threads = config().threads;
   o.verify = config().verify;
+  o.check = config().check;
   o.mode = config().mode;
   return o;
 }
@@ -68,6 +69,9 @@ void read_options(const laconic_options* given, Options& o) {
       given->framework != LACONIC_FRAMEWORK_DEFAULT) {
     require_one_of("framework", given->framework, LACONIC_ON_GRID, LACONIC_POINT_TO_POINT);
     o.framework = static_cast<Framework>(given->framework);
+  }
+  if (given->struct_size >= offsetof(laconic_options, check) + sizeof given->check && given->check != 0) {
+    o.check = given->check > 0;
   }
   if (given->bound != nullptr) o.bound = Bound::parse(given->bound);
 }

@@ -64,6 +64,7 @@ Call::Call(Collective collective, Communicator& comm, const Options& options) : 
   proposal_.segment_bytes = comm.memory().segment_bytes();
   proposal_.confirm = options.confirm;
   proposal_.verify = options.verify;
+  proposal_.check = options.check;
   proposal_.schedule = options.schedule;
   proposal_.codec = options.codec;
   proposal_.framework = options.framework;

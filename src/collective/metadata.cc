@@ -19,6 +19,7 @@ constexpr std::uint8_t flag_confirm = 1;
 constexpr std::uint8_t flag_in_place = 2;
 constexpr std::uint8_t flag_verify = 4;
 constexpr std::uint8_t flag_news = 8;
+constexpr std::uint8_t flag_check = 16;
 
 /// A Proposal on the wire. Fixed size, no padding, little endian.
 struct Record {
@@ -61,7 +62,8 @@ Record pack(const Proposal& p, std::uint8_t turn) {
   r.bound_value = p.bound.value;
   r.bound_sigmas = p.bound.sigmas;
   r.flags = static_cast<std::uint8_t>((p.confirm ? flag_confirm : 0U) | (p.in_place ? flag_in_place : 0U) |
-                                      (p.verify ? flag_verify : 0U) | (p.news ? flag_news : 0U));
+                                      (p.verify ? flag_verify : 0U) | (p.news ? flag_news : 0U) |
+                                      (p.check ? flag_check : 0U));
   r.schedule = static_cast<std::uint8_t>(p.schedule);
   r.codec = static_cast<std::uint8_t>(p.codec);
   r.framework = static_cast<std::uint8_t>(p.framework);
@@ -292,6 +294,7 @@ Agreement agree(Communicator& comm, const Proposal& mine, CountRule rule, Report
     agreed.confirm = agreed.confirm || (r.flags & flag_confirm) != 0;
     agreed.in_place = agreed.in_place || (r.flags & flag_in_place) != 0;
     agreed.verify = agreed.verify || (r.flags & flag_verify) != 0;
+    agreed.check = agreed.check || (r.flags & (flag_check | flag_verify)) != 0;
     agreed.news = agreed.news || (r.flags & flag_news) != 0;
     auto& [least, most] = agreed.segment_bytes;
     least = std::max(least, std::size_t{1} << (r.least_segment_bits & 63U));

@@ -48,6 +48,7 @@ struct Proposal {
   Memory::SegmentBytes segment_bytes{};  ///< of the memory of this rank's arrays; powers of two
   bool confirm = true;                   ///< wish
   bool verify = false;                   ///< wish
+  bool check = false;                    ///< wish
   bool in_place = false;                 ///< where that must have consequences on the other ranks too
   bool news = false;                     ///< Asking::take_news()
   Range range{};
@@ -70,6 +71,7 @@ struct Agreement {
   Memory::SegmentBytes segment_bytes{};  ///< the largest that any rank has
   bool confirm = false;                  ///< somebody wishes it
   bool verify = false;                   ///< somebody wishes it
+  bool check = false;                    ///< somebody wishes it, or to verify
   bool in_place = false;                 ///< somebody is
   bool news = false;                     ///< somebody has some
 };

@@ -62,6 +62,9 @@ struct Options {
   /// what was promised is then Error(internal) on every rank. Implies confirm. Of messages the sender's wish counts:
   /// see p2p.h.
   bool verify = false;
+  /// Ask the other ranks before every call, also where the plain library is known to make it: what ranks differ in, and
+  /// who does not come, is then an error on all. Where one rank wishes it from its first call of a kind on, all do it.
+  bool check = false;
 
   /// Whether nothing is said about how to compress: only such calls may go to the plain library. Which schedule
   /// compressed data would take is nothing to mode plain.

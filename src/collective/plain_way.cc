@@ -176,8 +176,8 @@ void PlainWay::foresee() {
 
 void PlainWay::tell() {
   const bool pays = history_ != nullptr && !history_->prefers_plain();
-  const std::uint64_t may_be_left_alone =
-      history_ != nullptr ? history_->interval() : std::numeric_limits<std::uint64_t>::max();
+  constexpr std::uint64_t any_number = std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t may_be_left_alone = history_ != nullptr ? history_->interval() : is_checked_ ? 0 : any_number;
   if (advance_ != nullptr) {
     advance_->pays = pays;
     advance_->may_be_left_alone = may_be_left_alone;
@@ -336,8 +336,9 @@ void PlainWay::learn_size(const Agreement& agreed) {
 const Report* PlainWay::if_cheaper(const Agreement& agreed) {
   if (mode_ == Mode::compressed) return nullptr;
   if (!plain_.known) learn_size(agreed);
+  is_checked_ = agreed.check;
   if (mode_ == Mode::plain) {
-    comm_.routing().plain_wanted_by_all(call_.proposal().collective) = true;
+    comm_.routing().plain_wanted_by_all(call_.proposal().collective) = !is_checked_;
     call_.report().result_bound = promised_unasked(shape());
     return &run();
   }
@@ -346,7 +347,7 @@ const Report* PlainWay::if_cheaper(const Agreement& agreed) {
     return nullptr;
   }
   if (!keeps_promise(agreed)) {
-    if (history_ != nullptr) history_->forbid_plain();
+    if (history_ != nullptr) history_->ask_next();
     return nullptr;
   }
   const Costs costs = calibrate(codec_kind_of(call_.budget_within(agreed.range).grid, operands()));
@@ -367,7 +368,7 @@ const Report* PlainWay::if_cheaper(const Agreement& agreed) {
   }
   const bool plainly = history_ != nullptr ? history_->decide(e) : e.plain_model <= e.compressed_model;
   log_choice(workload_, e, plainly);
-  if (history_ != nullptr && agreed.verify) history_->forbid_plain();  // the next call must be heard too
+  if (history_ != nullptr && is_checked_) history_->ask_next();
   if (plainly) {
     if (history_ != nullptr) history_->asking.note(call_.seconds());
     return &run();

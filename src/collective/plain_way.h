@@ -134,6 +134,7 @@ class PlainWay {
   bool is_as_expected_ = true;      ///< the size: what ranks have told each other is of calls like this one
   InAdvance* advance_ = nullptr;    ///< of a call whose arguments do not tell its size, if that is known nevertheless
   UnknownSize* unknown_ = nullptr;  ///< of one of which it is not, if others are asked about it
+  bool is_checked_ = false;         ///< as agreed: the next call of its kind must be heard too
   std::uint64_t part_ = 0;          ///< bytes of this rank's own of it
   bool repeats_ = false;            ///< the last call of its kind, if this one is agreed on: see History
   Workload workload_;

@@ -95,8 +95,8 @@ class History {
   bool repeat();
   /// The compressed call that was agreed on, by ring or direct (or null).
   void note_compressed(double seconds, Measured* schedule);
-  /// The call being agreed on cannot go plainly.
-  void forbid_plain() { at_once_left_ = interval_ = 0; }
+  /// The next call is agreed on.
+  void ask_next() { at_once_left_ = interval_ = 0; }
 
  private:
   void let_pass(const Estimates& e);

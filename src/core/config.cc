@@ -151,6 +151,7 @@ Config Config::from(const Lookup& lookup) {
   with("LACONIC_MODE", [&](auto* name, auto& text) { out.mode = parse_name(name, text, modes); });
   with("LACONIC_CACHE", [&](auto*, auto& text) { out.cache = text == "off" ? text : whole_path(text); });
   with("LACONIC_VERIFY", [&](auto* name, auto& text) { out.verify = parse_switch(name, text); });
+  with("LACONIC_CHECK", [&](auto* name, auto& text) { out.check = parse_switch(name, text); });
   with("LACONIC_NONBLOCKING", [&](auto* name, auto& text) { out.nonblocking = parse_name(name, text, switches); });
   with("LACONIC_POLICY", [&](auto*, auto& text) { out.policy = text; });
   with("LACONIC_REPORT", [&](auto*, auto& text) { out.report = text == "summary" ? text : whole_path(text); });

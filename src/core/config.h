@@ -4,6 +4,7 @@
 //   LACONIC_MODE     auto, compressed, plain: whether calls compress; auto
 //   LACONIC_CACHE    folder for what was measured of links and codec, or off; unset: the user's cache folder
 //   LACONIC_VERIFY   1: also run the exact operation and report the achieved error; 0
+//   LACONIC_CHECK    1: ranks agree on every call before it is made, also where the plain library makes it; 0
 //   LACONIC_TIMEOUT  seconds after which a rank stops waiting for the others, with an error; 0 waits for ever; 60,
 //                    but for ever in MPI's drop-in library: MPI itself waits, too
 //   LACONIC_SIMD     auto, scalar, portable, avx2, avx512, avx512x: which kernels to use (same bytes); auto
@@ -58,6 +59,7 @@ struct Config {
   Mode mode = Mode::automatic;
   std::string cache;  ///< whole path; empty: the user's cache folder; "off"
   bool verify = false;
+  bool check = false;
   std::string policy;  ///< path; empty: none
   std::string report;  ///< "summary" or a whole path; empty: none
   Switch nonblocking = Switch::automatic;

@@ -180,6 +180,7 @@ Options options_under(const Rule& rule, const Config& config) {
   o.codec = rule.codec;
   o.mode = rule.mode.value_or(config.mode);
   o.verify = config.verify;
+  o.check = config.check;
   return o;
 }
 

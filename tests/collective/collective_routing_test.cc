@@ -395,7 +395,7 @@ TEST(History, WhatMustNotGoPlainlyIsAskedAgain) {
   Estimates e = estimates(1, 10);
   e.plain_measured = 1;
   ASSERT_TRUE(h.decide(e));
-  h.forbid_plain();
+  h.ask_next();
   EXPECT_FALSE(h.at_once());
 }
 

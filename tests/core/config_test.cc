@@ -69,6 +69,7 @@ TEST(Config, ReadsEverything) {
   const Config c = with({{"LACONIC_BOUND", "1e-3rel"},
                          {"LACONIC_THREADS", "16"},
                          {"LACONIC_VERIFY", "1"},
+                         {"LACONIC_CHECK", "1"},
                          {"LACONIC_TIMEOUT", "2.5"},
                          {"LACONIC_SIMD", "avx2"},
                          {"LACONIC_NCCL_SOCKETS", "off"},
@@ -76,6 +77,7 @@ TEST(Config, ReadsEverything) {
   EXPECT_EQ(c.bound, Bound::parse("1e-3rel"));
   EXPECT_EQ(c.threads, 16);
   EXPECT_TRUE(c.verify);
+  EXPECT_TRUE(c.check);
   EXPECT_EQ(c.timeout_seconds, 2.5);
   EXPECT_EQ(c.simd, Simd::avx2);
   EXPECT_FALSE(c.nccl_sockets);
@@ -100,6 +102,7 @@ TEST(Config, EverySimdName) {
 TEST(Config, RefusalNamesVariableAndValue) {
   EXPECT_EQ(refusal("LACONIC_THREADS", "two"), "LACONIC_THREADS='two': want a whole number from 1 to 1024");
   EXPECT_EQ(refusal("LACONIC_VERIFY", "yes"), "LACONIC_VERIFY='yes': want 0 or 1");
+  EXPECT_EQ(refusal("LACONIC_CHECK", "2"), "LACONIC_CHECK='2': want 0 or 1");
   EXPECT_EQ(refusal("LACONIC_SIMD", "sse"), "LACONIC_SIMD='sse': want one of auto scalar portable avx2 avx512 avx512x");
   EXPECT_EQ(refusal("LACONIC_NCCL_SOCKETS", "no"), "LACONIC_NCCL_SOCKETS='no': want one of on off");
   EXPECT_NE(refusal("LACONIC_BOUND", "1e-3re").find("LACONIC_BOUND: bound '1e-3re'"), std::string::npos);

@@ -80,6 +80,7 @@ struct Options {
   Mode mode = Mode::from_environment;
   Codec codec = Codec::automatic;
   Framework framework = Framework::automatic;
+  std::optional<bool> check{};
 
   /// Points to this one's bound.
   [[nodiscard]] laconic_options raw() const&& = delete;
@@ -94,6 +95,7 @@ struct Options {
     o.mode = static_cast<laconic_mode>(mode);
     o.codec = static_cast<laconic_codec>(codec);
     o.framework = static_cast<laconic_framework>(framework);
+    if (check) o.check = *check ? 1 : -1;
     return o;
   }
 

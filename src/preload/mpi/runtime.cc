@@ -132,6 +132,7 @@ Runtime::Runtime(const Config& config)
 std::string Runtime::wishes() const {
   std::string text = std::string("v") + LACONIC_VERSION + " mode " + std::string(name_of(config_.mode));
   if (config_.verify) text += " verify";
+  if (config_.check) text += " check";
   if (!config_.report.empty()) text += " report";
   text += " bound " + (config_.bound ? config_.bound->to_string() : "none");
   if (!config_.policy.empty())
