@@ -375,9 +375,12 @@ OwnComm::OwnComm(MPI_Comm comm) {
 }
 
 OwnComm::~OwnComm() {
-  int finalized = 0;
+  int finalized = 0, unread = 0;
   PMPI_Finalized(&finalized);
-  if (finalized == 0 && !gave_up_) PMPI_Comm_free(&comm_);
+  if (finalized != 0 || gave_up_) return;
+  // What others have sent who have given this rank up. MPICH 5 ends a program that frees a communicator with such.
+  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &unread, MPI_STATUS_IGNORE);
+  if (unread == 0) PMPI_Comm_free(&comm_);
 }
 
 std::unique_ptr<Transport> make_mpi_transport(MPI_Comm comm, double timeout_seconds) {
