@@ -3,7 +3,9 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -17,6 +19,8 @@ namespace {
 
 std::atomic<std::size_t> communicators = 0;
 std::atomic<std::size_t> sends = 0, sent_bytes = 0, all_gathers = 0, senders = 0, lone_aborts = 0;
+
+ncclResult_t worse(ncclResult_t a, ncclResult_t b) { return b == ncclSuccess ? a : b; }
 
 ncclComm_t handle_of(const MemberPtr& member);
 const MemberPtr& member_of(ncclComm_t comm);
@@ -38,9 +42,15 @@ struct OpenGroup {
     cudaStream_t stream;
     std::shared_ptr<Unit> unit;
   };
+  struct Splitting {
+    MemberPtr parent;
+    ncclComm_t* place;
+  };
   int depth = 0;
   std::vector<Calls> all;
   std::vector<MemberPtr> finalized;  ///< of those that do not block
+  std::vector<MemberPtr> joining;    ///< so are these; and of those that block, which are waited for when it ends
+  std::vector<Splitting> splitting;
 };
 thread_local OpenGroup open_group;
 
@@ -80,7 +90,8 @@ ncclResult_t call(const Op& op, ncclComm_t comm, cudaStream_t stream) {
   if (*m->error != ncclSuccess) return *m->error;
   if (is_withdrawn(*m)) return ncclInvalidUsage;
   if (op.peer < 0 || op.peer >= m->group->size || size_of(op.type) == 0) return ncclInvalidArgument;
-  if (!m->launching.empty() || m->child != nullptr) give_up("a call while the one before it is in progress");
+  if (!m->launching.empty() || m->child != nullptr || m->group->missing > 0)
+    give_up("a call while the one before it is in progress");
   const bool reads = op.kind != Kind::recv && (op.kind != Kind::broadcast || m->rank == op.peer);
   const bool writes = op.kind != Kind::send && (op.kind != Kind::reduce || m->rank == op.peer);
   if (reads && op.count != 0) require_reachable(op.from);
@@ -108,13 +119,70 @@ ncclResult_t call(const Op& op, ncclComm_t comm, cudaStream_t stream) {
 
 ncclComm_t handle_or_null(const MemberPtr& m) { return m == nullptr ? nullptr : handle_of(m); }
 
+/// What the ranks join that have this number.
+std::shared_ptr<Group> group_of(const ncclUniqueId& id, int ranks) {
+  static std::mutex mutex;
+  static auto& all = *new std::map<std::uint64_t, std::weak_ptr<Group>>;
+  std::uint64_t number = 0;
+  std::memcpy(&number, id.internal, sizeof number);
+  const std::lock_guard lock(mutex);
+  auto group = all[number].lock();
+  if (group == nullptr) {
+    group = std::make_shared<Group>(ranks);
+    group->missing = ranks;
+    all[number] = group;
+  }
+  return group;
+}
+
+bool is_refused(const ncclConfig_t* config) { return config != nullptr && config->magic != 0xcafebeef; }
+
+/// What a config says, or this.
+bool blocks(const ncclConfig_t* config, bool otherwise) {
+  return config != nullptr && config->blocking != NCCL_CONFIG_UNDEF_INT ? config->blocking != 0 : otherwise;
+}
+
+ncclResult_t await_all_ranks(const Member& m) {
+  const double since = now();
+  while (m.blocking && m.group->missing > 0) keep_waiting(since, "ncclCommInitRankConfig");
+  return m.blocking ? ncclSuccess : ncclInProgress;
+}
+
+ncclResult_t join(ncclComm_t* comm, int ranks, const ncclUniqueId& id, int rank, const ncclConfig_t* config) {
+  if (ranks < 1 || rank < 0 || rank >= ranks || is_refused(config)) return ncclInvalidArgument;
+  const auto member = std::make_shared<Member>();
+  member->group = group_of(id, ranks);
+  member->rank = rank;
+  member->blocking = blocks(config, true);
+  cudaGetDevice(&member->device);
+  *comm = handle_of(member);
+  --member->group->missing;
+  if (open_group.depth == 0) return await_all_ranks(*member);
+  open_group.joining.push_back(member);
+  return ncclSuccess;
+}
+
+/// Waits for the ranks where that was split off a communicator that blocks.
+ncclResult_t await_split(const MemberPtr& m, ncclComm_t* place) {
+  if (!m->blocking) return ncclInProgress;
+  const double since = now();
+  MemberPtr made;
+  const bool revoked = is_withdrawn(*m);
+  while (!try_split(*m, m->splits - 1, made)) {
+    if (!revoked && is_withdrawn(*m)) return ncclInternalError;  // aborted meanwhile, by another thread
+    keep_waiting(since, "ncclCommSplit");
+  }
+  *place = handle_or_null(made);
+  return ncclSuccess;
+}
+
 /// Of ncclCommSplit and ncclCommShrink: by so many of the communicator's ranks.
 ncclResult_t split(const MemberPtr& m, std::size_t callers, Split::Wish wish, ncclComm_t* child,
                    const ncclConfig_t* config) {
   if (!m->launching.empty() || m->child != nullptr) give_up("a split while a call is in progress");
   if (!idle(*m)) give_up("a split while operations are under way");
-  const bool says = config != nullptr && config->blocking != NCCL_CONFIG_UNDEF_INT;
-  wish.blocking = says ? config->blocking != 0 : m->blocking;
+  if (is_refused(config)) return ncclInvalidArgument;
+  wish.blocking = blocks(config, config != nullptr || m->blocking);
   const std::uint64_t number = m->splits++;
   {
     const std::lock_guard lock(m->group->mutex);
@@ -122,19 +190,10 @@ ncclResult_t split(const MemberPtr& m, std::size_t callers, Split::Wish wish, nc
     whole.callers = callers;
     whole.wishes[m->rank] = wish;
   }
-  if (!m->blocking) {
-    *child = nullptr;
-    m->child = child;
-    return ncclInProgress;
-  }
-  const double since = now();
-  MemberPtr made;
-  const bool revoked = is_withdrawn(*m);
-  while (!try_split(*m, number, made)) {
-    if (!revoked && is_withdrawn(*m)) return ncclInternalError;  // aborted meanwhile, by another thread
-    keep_waiting(since, "ncclCommSplit");
-  }
-  *child = handle_or_null(made);
+  *child = nullptr;
+  if (!m->blocking) m->child = child;
+  if (open_group.depth == 0) return await_split(m, child);
+  open_group.splitting.push_back({m, child});
   return ncclSuccess;
 }
 
@@ -144,6 +203,7 @@ ncclResult_t progress(const MemberPtr& m) {
     return ncclInProgress;
   }
   for (const auto& [stream, unit] : std::exchange(m->launching, {})) issue(m, stream, unit);
+  if (m->group->missing > 0) return ncclInProgress;
   if (m->child != nullptr) {
     MemberPtr child;
     if (!try_split(*m, m->splits - 1, child)) return ncclInProgress;
@@ -227,7 +287,26 @@ ncclResult_t pncclCommInitAll(ncclComm_t* comms, int ranks, const int* devices) 
   return ncclSuccess;
 }
 
+ncclResult_t pncclGetUniqueId(ncclUniqueId* id) {
+  static std::atomic<std::uint64_t> last = 0;
+  const std::uint64_t number = ++last;
+  std::memcpy(id->internal, &number, sizeof number);
+  return ncclSuccess;
+}
+
+ncclResult_t pncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
+  return join(comm, ranks, id, rank, config);
+}
+
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 23, 0)
+ncclResult_t pncclCommInitRankScalable(ncclComm_t* comm, int ranks, int rank, int count, ncclUniqueId* ids,
+                                       ncclConfig_t* config) {
+  return count < 1 || count > ranks ? ncclInvalidArgument : join(comm, ranks, ids[0], rank, config);
+}
+#endif
+
 ncclResult_t pncclCommCount(ncclComm_t comm, int* count) {
+  if (member_of(comm)->group->missing > 0) return ncclInvalidArgument;
   *count = member_of(comm)->group->size;
   return ncclSuccess;
 }
@@ -308,9 +387,11 @@ ncclResult_t pncclGroupEnd() {
   if (--open_group.depth > 0) return ncclSuccess;
   ncclResult_t result = ncclSuccess;
   for (const auto& m : std::exchange(open_group.finalized, {})) m->delay = 1;
+  for (const auto& m : std::exchange(open_group.joining, {})) result = worse(result, await_all_ranks(*m));
+  for (const auto& [parent, place] : std::exchange(open_group.splitting, {}))
+    result = worse(result, await_split(parent, place));
   for (const auto& calls : std::exchange(open_group.all, {})) {
-    const ncclResult_t one = launch(calls);
-    if (one != ncclSuccess) result = one;
+    result = worse(result, launch(calls));
   }
   return result;
 }
@@ -349,6 +430,11 @@ ALIAS(ncclGetVersion);
 ALIAS(ncclGetErrorString);
 ALIAS(ncclGetLastError);
 ALIAS(ncclCommInitAll);
+ALIAS(ncclGetUniqueId);
+ALIAS(ncclCommInitRankConfig);
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 23, 0)
+ALIAS(ncclCommInitRankScalable);
+#endif
 ALIAS(ncclCommCount);
 ALIAS(ncclCommUserRank);
 ALIAS(ncclCommCuDevice);

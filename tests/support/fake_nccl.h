@@ -1,6 +1,6 @@
 // NCCL over threads of this process, for tests: those functions of nccl.h that Laconic calls. Link laconic_fake_nccl in
-// place of libnccl; streams and memory are fake_cuda.h's. Begin with ncclCommInitAll: communicator r for the thread
-// that plays rank r.
+// place of libnccl; streams and memory are fake_cuda.h's. Begin with ncclCommInitAll, communicator r for the thread
+// that plays rank r, or with ncclGetUniqueId and ncclCommInitRankConfig in each.
 //
 // As strict as NCCL, and where NCCL would hang or return garbage, the program ends with a message:
 //  - Operations of a communicator run in the order in which they were issued, and only as their stream is asked for.
@@ -8,7 +8,9 @@
 //  - Byte counts of a send and its receive, and all arguments of a collective, must agree on all ranks.
 //  - Buffers must be device or pinned memory, and in place where NCCL has that, or apart.
 //  - A communicator with config.blocking = 0 answers ncclInProgress, and has not put its work on the stream before
-//    ncclCommGetAsyncError says otherwise. Communicators of ncclCommInitAll block; a split one does as its config says.
+//    ncclCommGetAsyncError says otherwise. Communicators of ncclCommInitAll block; others do as their config says.
+//  - A communicator that ranks join has its handle at once, and works when all have; one that is split off has it when
+//    it works: at the end of a group, or when ncclCommGetAsyncError of a parent says so that does not block.
 //  - What finalizes a communicator that does not block, in a group, begins when the group ends.
 //  - A communicator that was destroyed or aborted must not be used.
 //  - Sums are rounded at each addition, in rank order.

@@ -62,6 +62,7 @@ struct Group {
   explicit Group(int ranks) : size(ranks) {}
   const int size;
   std::atomic<bool> has_sent = false;
+  std::atomic<int> missing = 0;  ///< ranks that have not joined yet
   std::mutex mutex;
   std::map<std::uint64_t, std::map<int, Posted>> collectives;      ///< by number, by rank
   std::map<std::pair<int, int>, std::deque<Posted>> sends, recvs;  ///< from, to

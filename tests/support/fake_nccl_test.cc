@@ -179,6 +179,44 @@ TEST(FakeNccl, ASplitCommunicatorIsAnotherOneAndNeedNotBlock) {
   });
 }
 
+TEST(FakeNccl, WhatRanksJoinIsThereAtOnceAndWorksWhenAllHave) {
+  ncclUniqueId id;
+  ncclGetUniqueId(&id);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t first = nullptr, second = nullptr;
+  ASSERT_EQ(ncclCommInitRankConfig(&first, 2, id, 0, &config), ncclInProgress);
+  int size = 0;
+  EXPECT_EQ(ncclCommCount(first, &size), ncclInvalidArgument);
+  ncclResult_t state = ncclSuccess;
+  EXPECT_EQ(ncclCommGetAsyncError(first, &state), ncclSuccess);
+  EXPECT_EQ(state, ncclInProgress);
+  ASSERT_EQ(ncclCommInitRankConfig(&second, 2, id, 1, nullptr), ncclSuccess) << "waits for nobody any more";
+  EXPECT_EQ(settled(first), ncclSuccess);
+  EXPECT_EQ(ncclCommCount(first, &size), ncclSuccess);
+  EXPECT_EQ(size, 2);
+  config.magic = 0;
+  EXPECT_EQ(ncclCommInitRankConfig(&second, 1, id, 0, &config), ncclInvalidArgument);
+  for (const ncclComm_t c : {first, second}) EXPECT_EQ(ncclCommDestroy(c), ncclSuccess);
+}
+
+TEST(FakeNccl, AGroupHasTheRanksOfAThreadJoinAndSplit) {
+  ncclUniqueId id;
+  ncclGetUniqueId(&id);
+  ncclComm_t whole[2] = {}, halves[2] = {};
+  ncclGroupStart();
+  for (const int r : {0, 1}) EXPECT_EQ(ncclCommInitRankConfig(&whole[r], 2, id, r, nullptr), ncclSuccess);
+  EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+  ncclGroupStart();
+  for (const int r : {0, 1}) EXPECT_EQ(ncclCommSplit(whole[r], r, 0, &halves[r], nullptr), ncclSuccess);
+  EXPECT_EQ(halves[0], nullptr);
+  EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+  for (const ncclComm_t c : {halves[0], halves[1], whole[0], whole[1]}) {
+    ASSERT_NE(c, nullptr);
+    EXPECT_EQ(ncclCommDestroy(c), ncclSuccess);
+  }
+}
+
 TEST(FakeNccl, AbortLetsTheStreamGo) {
   play(2, [](Rank& me) {
     ncclComm_t child = nullptr;
