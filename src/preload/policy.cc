@@ -31,6 +31,35 @@ void require_use(const Codec& codec, DType dtype, const std::optional<Bound>& wi
   static_cast<void>(grid_for(codec, dtype, *within, Range{}));
 }
 
+bool allows(const std::string& pattern, std::string_view text) {
+  return pattern.empty() || matches_pattern(pattern, text);
+}
+
+/// But for what the communicator and the call are named.
+bool suits(const Rule& r, const Situation& s) {
+  return s.bytes >= r.min_bytes.value_or(0) && s.bytes <= r.max_bytes && s.ranks >= r.min_ranks &&
+         s.ranks <= r.max_ranks && contains_or_any(r.collectives, s.collective) && contains_or_any(r.dtypes, s.dtype) &&
+         contains_or_any(r.ops, s.op);
+}
+
+/// Whether it depends on what this pattern is about if a call is served, or how, of which `may_match` tells whether
+/// it is a rule's for some text there.
+template <typename MayMatch>
+bool depends_on(std::string Rule::* pattern, std::uint64_t bytes, const std::vector<Rule>& rules,
+                MayMatch&& may_match) {
+  bool asked = false, served = false;
+  for (const Rule& r : rules) {
+    if (!may_match(r)) continue;
+    served = served || bytes >= r.least_bytes();
+    if ((r.*pattern).empty()) break;
+    asked = true;
+  }
+  return asked && served;
+}
+
+/// Of a rule that is off: nothing that others would serve, of whatever size, gets past it.
+bool leaves_none(const Rule& off) { return off.takes_all() && off.min_bytes.value_or(0) == 0; }
+
 }  // namespace
 
 bool matches_pattern(std::string_view pattern, std::string_view text) {
@@ -81,15 +110,9 @@ void Rule::narrow(const std::optional<Bound>& within) {
   if (taken.size() < every_dtype.size()) dtypes = std::move(taken);
 }
 
-bool Rule::may_match(const Situation& s) const {
-  return s.bytes >= min_bytes.value_or(0) && s.bytes <= max_bytes && s.ranks >= min_ranks && s.ranks <= max_ranks &&
-         contains_or_any(collectives, s.collective) && contains_or_any(dtypes, s.dtype) && contains_or_any(ops, s.op) &&
-         (communicator.empty() || matches_pattern(communicator, s.communicator));
-}
+bool Rule::may_match(const Situation& s) const { return suits(*this, s) && allows(communicator, s.communicator); }
 
-bool Rule::matches(const Situation& s) const {
-  return may_match(s) && (label.empty() || matches_pattern(label, s.label));
-}
+bool Rule::matches(const Situation& s) const { return may_match(s) && allows(label, s.label); }
 
 std::uint64_t Rule::least_bytes() const {
   if (off) return std::numeric_limits<std::uint64_t>::max();
@@ -113,7 +136,17 @@ bool Policy::serves_some(Collective collective) const {
     if (!r.is_about(collective)) continue;
     if (!r.off) return true;
     r.collectives.clear();
-    if (r.takes_all() && r.min_bytes.value_or(0) == 0) return false;
+    if (leaves_none(r)) return false;
+  }
+  return false;
+}
+
+bool Policy::serves_some(std::string_view communicator) const {
+  for (Rule r : rules) {
+    if (!allows(r.communicator, communicator)) continue;
+    if (!r.off) return true;
+    r.communicator.clear();
+    if (leaves_none(r)) return false;
   }
   return false;
 }
@@ -127,14 +160,12 @@ bool Policy::asks_for_labels() const {
 }
 
 bool Policy::depends_on_label(const Situation& s) const {
-  bool labelled = false, served = false;
-  for (const Rule& r : rules) {
-    if (!r.may_match(s)) continue;
-    served = served || s.bytes >= r.least_bytes();
-    if (r.label.empty()) break;
-    labelled = true;
-  }
-  return labelled && served;
+  return depends_on(&Rule::label, s.bytes, rules, [&](const Rule& r) { return r.may_match(s); });
+}
+
+bool Policy::depends_on_name(const Situation& s) const {
+  return depends_on(&Rule::communicator, s.bytes, rules,
+                    [&](const Rule& r) { return suits(r, s) && allows(r.label, s.label); });
 }
 
 Policy load_policy(const std::string& path) {

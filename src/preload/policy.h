@@ -9,11 +9,13 @@
 //   min_size = "64KiB"                     # of the largest array of the call; without it the rule is for calls of any
 //                                          # size, of which it leaves alone those under 16 KiB
 //   max_size = "1GiB"
-//   communicator = "ocean*"                # its name (MPI_Comm_set_name) when first used; * and ? match anything
+//   communicator = "ocean*"                # its name (MPI_Comm_set_name, ncclConfig_t.commName) when first used;
+//                                          # * and ? match anything
 //   min_ranks = 4
 //   max_ranks = 64
 //   label = "solver*"                      # of the call site: the calling function's name, or "program+0x1a2b" where
-//                                          # the file has no names; or what laconic_label() said
+//                                          # the file has no names; or what laconic_label() said; NCCL's
+//                                          # calls have none
 //   bound = "1e-3rel"                      # or "lossless"; without it LACONIC_BOUND holds, else lossless
 //   codec = "slice"                        # with another one only calls of types that it takes match
 //   mode = "auto"                          # auto, compressed, plain (counted and reported, not compressed), off
@@ -92,11 +94,15 @@ struct Policy {
   [[nodiscard]] std::uint64_t least_bytes() const;
   /// Whether some calls of a kind may be served, of whatever size: not all are off.
   [[nodiscard]] bool serves_some(Collective collective) const;
+  /// The same for calls over communicators of this name.
+  [[nodiscard]] bool serves_some(std::string_view communicator) const;
   /// Whether any rule looks at the communicator's name.
   [[nodiscard]] bool asks_for_names() const;
   [[nodiscard]] bool asks_for_labels() const;
   /// Whether it depends on its label if such a call is served, or how.
   [[nodiscard]] bool depends_on_label(const Situation& s) const;
+  /// The same of its communicator's name.
+  [[nodiscard]] bool depends_on_name(const Situation& s) const;
 };
 
 /// Throws Error(invalid_argument) whose text begins with "name:line:column: ". `name` is only for such texts.

@@ -1,4 +1,5 @@
-// What the programs over NCCL share: arrays of floats on a device, and a count of what went wrong.
+// What the programs over NCCL share: arrays of floats on a device, calls that do not block, and a count of what went
+// wrong.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,6 +9,7 @@
 #include <cstdio>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 constexpr std::size_t count = 100003;
@@ -31,6 +33,15 @@ inline std::vector<float> values_of(int rank, std::size_t n) {
   std::vector<float> x(n);
   for (std::size_t i = 0; i < n; ++i) x[i] = value(rank, i);
   return x;
+}
+
+/// Of a call on a communicator that does not block: what has become of it.
+inline ncclResult_t settled(ncclResult_t status, ncclComm_t comm) {
+  while (status == ncclInProgress) {
+    must(ncclCommGetAsyncError(comm, &status) == ncclSuccess, "ncclCommGetAsyncError failed");
+    std::this_thread::yield();
+  }
+  return status;
 }
 
 /// Device memory with contents.

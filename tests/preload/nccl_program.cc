@@ -126,15 +126,6 @@ void captured(const Rank& me) {
   cudaStreamDestroy(into_graph);
 }
 
-/// Of a call on a communicator that does not block: what has become of it.
-ncclResult_t settled(ncclResult_t status, ncclComm_t comm) {
-  while (status == ncclInProgress) {
-    must(ncclCommGetAsyncError(comm, &status) == ncclSuccess, "ncclCommGetAsyncError failed");
-    std::this_thread::yield();
-  }
-  return status;
-}
-
 /// A communicator that does not block, split off: calls that are served on it, some that are not, and both in a group.
 void without_blocking(const Rank& me) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;

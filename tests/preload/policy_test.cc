@@ -134,6 +134,33 @@ TEST(Policy, WhatIsOffWhateverElseItIsNeedsNoLook) {
   EXPECT_FALSE(serves("[[rule]]\ncollective = 'bcast'\n[[rule]]\nmode = 'off'\n", Collective::gather));
 }
 
+TEST(Policy, WhatIsOffForOneNameIsServedForOthers) {
+  const auto serves = [](const char* rules, std::string_view name) {
+    return parse_policy(rules, "p.toml").serves_some(name);
+  };
+  const char* const tensor_off = "[[rule]]\ncommunicator = 'tensor*'\nmode = 'off'\n[[rule]]\n";
+  EXPECT_FALSE(serves(tensor_off, "tensor 3"));
+  EXPECT_TRUE(serves(tensor_off, "data"));
+  EXPECT_TRUE(serves(tensor_off, ""));
+  EXPECT_TRUE(serves("[[rule]]\ncommunicator = 'x'\nmode = 'off'\nmax_size = '1MiB'\n[[rule]]\n", "x"));
+  EXPECT_TRUE(serves("[[rule]]\ncommunicator = 'x'\nmode = 'off'\ncollective = 'bcast'\n[[rule]]\n", "x"));
+  EXPECT_FALSE(serves("[[rule]]\ncommunicator = 'x'\n[[rule]]\nmode = 'off'\n", "y"));
+}
+
+TEST(Policy, ANameMattersWhereARuleThatAsksForItMayDecide) {
+  const auto matters = [](const char* rules, std::uint64_t bytes) {
+    return parse_policy(rules, "p.toml").depends_on_name({.bytes = bytes, .ranks = 2});
+  };
+  const char* const tensor_off = "[[rule]]\ncommunicator = 'tensor*'\nmode = 'off'\n[[rule]]\nbound = '1'\n";
+  EXPECT_TRUE(matters(tensor_off, default_min_bytes));
+  EXPECT_FALSE(matters(tensor_off, default_min_bytes - 1));  // nothing serves it
+  EXPECT_FALSE(matters("[[rule]]\nmode = 'off'\n[[rule]]\ncommunicator = 'x'\n", kib * kib));
+  EXPECT_FALSE(matters("[[rule]]\ncommunicator = 'x'\nmode = 'off'\n[[rule]]\nmode = 'off'\n", kib * kib));
+  EXPECT_FALSE(matters("[[rule]]\ncommunicator = 'x'\nmin_size = '2MiB'\n[[rule]]\n", kib * kib));
+  EXPECT_FALSE(matters("[[rule]]\ncommunicator = 'x'\nlabel = 'y'\n[[rule]]\n", kib * kib));
+  EXPECT_FALSE(matters("[[rule]]\n", kib * kib));
+}
+
 TEST(Policy, MistakesNameTheLine) {
   EXPECT_EQ(complaint("[[rule]]\nbound = \"1e-3\"\n"), "accepted");
   EXPECT_EQ(complaint("[[rule]]\n\nbund = \"1e-3\"\n").substr(0, 32), "p.toml:3:1: 'bund' is no member ");

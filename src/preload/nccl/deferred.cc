@@ -1,8 +1,9 @@
 #include "preload/nccl/deferred.h"
 
 #include <algorithm>
-#include <system_error>
+#include <thread>
 
+#include "core/error.h"
 #include "core/log.h"
 #include "core/thread.h"
 #include "gpu/device_memory.h"
@@ -22,7 +23,6 @@ struct Sequence {
   std::vector<const Deferred*> calls;
   int device = 0;
   ncclResult_t result = ncclSuccess;
-  std::vector<const Deferred*> not_served{};
 };
 
 bool is_legacy(cudaStream_t stream) { return stream == nullptr || stream == cudaStreamLegacy; }
@@ -61,17 +61,26 @@ std::vector<Sequence> sequences_of(const std::vector<Deferred>& calls) {
   return all;
 }
 
+ncclResult_t leave_to_nccl(const Deferred& d) {
+  const ncclResult_t result = awaited(d.plain(), d.comm);
+  if (d.stream != cudaStreamPerThread) return result;
+  try {
+    gpu::await(d.stream);  // it may be another thread's than the program's, which could not wait for it
+    return result;
+  } catch (const Error& e) {
+    log(LogLevel::error, e.what());
+    return ncclUnhandledCudaError;
+  }
+}
+
 void serve(NcclRuntime& runtime, Sequence& s, bool alone) {
   std::vector<ncclComm_t> lost;
   for (const Deferred* const d : s.calls) {
     if (std::ranges::find(lost, d->comm) != lost.end()) continue;
-    const auto done = runtime.serve(d->call, d->rule, d->comm, d->stream, alone);
-    if (!done) {
-      s.not_served.push_back(d);
-      continue;
-    }
-    s.result = worse(s.result, *done);
-    if (*done == ncclRemoteError) lost.push_back(d->comm);  // so would its others end, if it is there at all
+    const auto done = runtime.serve(d->call, d->comm, d->stream, alone);
+    const ncclResult_t result = done ? *done : leave_to_nccl(*d);
+    s.result = worse(s.result, result);
+    if (result == ncclRemoteError) lost.push_back(d->comm);  // so would its others end, if it is there at all
   }
 }
 
@@ -105,23 +114,21 @@ void serve_all(NcclRuntime& runtime, std::vector<Sequence>& all) {
   for (Sequence* const s : left) serve(runtime, *s, false);
 }
 
-/// What ranks turned out not to agree on, in one group again.
-ncclResult_t leave_to_nccl(const std::vector<Sequence>& all) {
-  const auto none = [](const Sequence& s) { return s.not_served.empty(); };
-  if (std::ranges::all_of(all, none)) return ncclSuccess;
-  ncclResult_t result = pncclGroupStart();
-  for (const Sequence& s : all) {
-    for (const Deferred* const d : s.not_served) result = worse(result, d->plain());
-  }
-  return worse(result, pncclGroupEnd());
-}
-
 }  // namespace
+
+ncclResult_t awaited(ncclResult_t result, ncclComm_t comm) {
+  ncclResult_t its = result;
+  while (its == ncclInProgress) {
+    if (const ncclResult_t asked = pncclCommGetAsyncError(comm, &its); asked != ncclSuccess) return asked;
+    std::this_thread::yield();
+  }
+  return its != ncclSuccess ? its : result;
+}
 
 ncclResult_t make_all(NcclRuntime& runtime, const std::vector<Deferred>& calls) {
   std::vector<Sequence> all = sequences_of(calls);
   serve_all(runtime, all);
-  ncclResult_t result = leave_to_nccl(all);
+  ncclResult_t result = ncclSuccess;
   for (const Sequence& s : all) result = worse(result, s.result);
   return result;
 }

@@ -1,6 +1,6 @@
-// The NCCL functions that the drop-in library takes the place of. Whatever it does not serve goes to the library behind
-// it, untouched: calls on a stream that is being captured, of types and operations that it does not have, and those
-// that no rule is for.
+// The NCCL functions that the drop-in library takes the place of: collectives, groups, and what makes and ends
+// communicators. Whatever it does not serve goes to the library behind it, untouched: calls on a stream that is being
+// captured, of types and operations that it does not have, and those that no rule is for.
 #include <nccl.h>
 
 #include <functional>
@@ -13,6 +13,7 @@
 
 #include "core/thread.h"
 #include "preload/nccl/deferred.h"
+#include "preload/nccl/names.h"
 #include "preload/nccl/next.h"
 #include "preload/nccl/runtime.h"
 #include "transport/nccl/types.h"
@@ -34,6 +35,7 @@ using Plain = std::function<ncclResult_t()>;
 struct Group {
   int depth = 0;
   std::vector<Deferred> calls;
+  std::vector<ncclComm_t> parents;  ///< of communicators that are split off
 
   /// Whether that ends the outermost one.
   bool leave() {
@@ -58,7 +60,7 @@ bool is_known(gpu::NcclCall& call, const Types& types) {
 }
 
 ncclResult_t perform(NcclRuntime& runtime, const Deferred& d) {
-  const auto done = runtime.serve(d.call, d.rule, d.comm, d.stream, true);
+  const auto done = runtime.serve(d.call, d.comm, d.stream, true);
   return done ? *done : d.plain();
 }
 
@@ -70,29 +72,50 @@ ncclResult_t take(gpu::NcclCall call, const Types& types, ncclComm_t comm, cudaS
     runtime->pass("a type or an operation that Laconic does not have");
     return plain();
   }
-  const Rule* const rule = runtime->rule_for(call, comm, stream);
-  if (rule == nullptr) return plain();
-  Deferred d{call, *rule, comm, stream, std::move(plain)};
+  if (!runtime->may_serve(call, comm, stream)) return plain();
+  Deferred d{call, comm, stream, std::move(plain)};
   if (group().depth == 0) return perform(*runtime, d);
   group().calls.push_back(std::move(d));
   return ncclSuccess;
 }
 
-/// The result of a group of plain calls on a communicator that does not block, once they are launched. Still
-/// ncclInProgress: another communicator's are not.
-ncclResult_t awaited(ncclResult_t result, ncclComm_t comm) {
-  ncclResult_t its = result;
-  while (its == ncclInProgress) {
-    if (const ncclResult_t asked = pncclCommGetAsyncError(comm, &its); asked != ncclSuccess) return asked;
-    std::this_thread::yield();
-  }
-  return its != ncclSuccess ? its : result;
+/// Null: no rule asks for names.
+NcclNames* names() {
+  NcclRuntime* const runtime = NcclRuntime::get();
+  return runtime == nullptr ? nullptr : runtime->names();
 }
 
-/// `end`: NCCL's own ncclGroupEnd, for all else of the group.
-ncclResult_t end_group(ncclResult_t (*end)()) {
+bool is_error(ncclResult_t result) { return result != ncclSuccess && result != ncclInProgress; }
+
+/// After NCCL has made a communicator, which need not be ready yet.
+void note_made(ncclResult_t result, const ncclComm_t* made, const ncclConfig_t* config) {
+  NcclNames* const all = names();
+  if (all == nullptr || is_error(result)) return;
+  all->note(*made, config != nullptr ? name_in(*config) : std::string());
+}
+
+/// What has come of all that NCCL was to do with a communicator.
+void note_outcome(ncclResult_t result, ncclComm_t comm) {
+  NcclNames* const all = names();
+  if (all == nullptr || result == ncclInProgress) return;
+  if (result == ncclSuccess) return all->settle(comm);
+  all->give_up(comm);
+}
+
+/// After one was split off, or is being. Without a config it has its parent's.
+void note_split(ncclResult_t result, ncclComm_t parent, ncclComm_t* made, const ncclConfig_t* config) {
+  NcclNames* const all = names();
+  if (all == nullptr || is_error(result)) return;
+  all->expect(parent, made, config != nullptr ? name_in(*config) : all->of(parent));
+  if (group().depth == 0) return note_outcome(result, parent);
+  group().parents.push_back(parent);
+}
+
+/// When that of NCCL has ended so: with what was split off in it, and with what was put aside.
+ncclResult_t end_group(ncclResult_t result) {
+  for (const ncclComm_t parent : std::exchange(group().parents, {})) note_outcome(result, parent);
   const std::vector<Deferred> calls = std::exchange(group().calls, {});
-  ncclResult_t result = plainly(end);
+  if (calls.empty()) return result;
   for (const Deferred& d : calls) result = awaited(result, d.comm);
   return worse(result, make_all(*NcclRuntime::get(), calls));
 }
@@ -180,9 +203,9 @@ LACONIC_EXPORT ncclResult_t ncclGroupStart() {
 
 LACONIC_EXPORT ncclResult_t ncclGroupEnd() {
   static const auto plain = preload::next<decltype(&ncclGroupEnd)>("ncclGroupEnd");
-  auto& group = preload::group();
-  if (group.leave() && !group.calls.empty()) return preload::end_group(plain);
-  return preload::plainly(plain);
+  const bool outermost = preload::group().leave();
+  const ncclResult_t result = preload::plainly(plain);
+  return outermost ? preload::end_group(result) : result;
 }
 
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 22, 0)
@@ -191,11 +214,46 @@ LACONIC_EXPORT ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* info) {
   static const auto plain = preload::next<decltype(&ncclGroupSimulateEnd)>("ncclGroupSimulateEnd");
   auto& group = preload::group();
   if (group.leave()) {
+    group.parents.clear();
     for (const auto& d : std::exchange(group.calls, {})) d.plain();
   }
   return preload::plainly(plain, info);
 }
 #endif
+
+LACONIC_EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
+                                                   ncclConfig_t* config) {
+  static const auto plain = preload::next<decltype(&ncclCommInitRankConfig)>("ncclCommInitRankConfig");
+  const ncclResult_t result = preload::plainly(plain, comm, nranks, commId, rank, config);
+  preload::note_made(result, comm, config);
+  return result;
+}
+
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 23, 0)
+LACONIC_EXPORT ncclResult_t ncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myrank, int nId,
+                                                     ncclUniqueId* commIds, ncclConfig_t* config) {
+  static const auto plain = preload::next<decltype(&ncclCommInitRankScalable)>("ncclCommInitRankScalable");
+  const ncclResult_t result = preload::plainly(plain, newcomm, nranks, myrank, nId, commIds, config);
+  preload::note_made(result, newcomm, config);
+  return result;
+}
+#endif
+
+LACONIC_EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm,
+                                          ncclConfig_t* config) {
+  static const auto plain = preload::next<decltype(&ncclCommSplit)>("ncclCommSplit");
+  const ncclResult_t result = preload::plainly(plain, comm, color, key, newcomm, config);
+  if (color != NCCL_SPLIT_NOCOLOR) preload::note_split(result, comm, newcomm, config);
+  return result;
+}
+
+/// By which a program learns that what was split off is there, where it did not wait for that.
+LACONIC_EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
+  static const auto plain = preload::next<decltype(&ncclCommGetAsyncError)>("ncclCommGetAsyncError");
+  const ncclResult_t result = preload::plainly(plain, comm, asyncError);
+  if (result == ncclSuccess) preload::note_outcome(*asyncError, comm);
+  return result;
+}
 
 LACONIC_EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   static const auto plain = preload::next<decltype(&ncclCommFinalize)>("ncclCommFinalize");
@@ -233,7 +291,10 @@ LACONIC_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksLis
   static const auto plain = preload::next<decltype(&ncclCommShrink)>("ncclCommShrink");
   auto* const runtime = preload::NcclRuntime::get();
   if (plain != nullptr && runtime != nullptr && (shrinkFlags & NCCL_SHRINK_ABORT) != 0) runtime->revoke(comm);
-  return preload::plainly(plain, comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags);
+  const ncclResult_t result =
+      preload::plainly(plain, comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags);
+  preload::note_split(result, comm, newcomm, config);
+  return result;
 }
 #endif
 

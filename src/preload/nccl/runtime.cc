@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include "collective/metadata.h"
@@ -36,6 +37,17 @@ std::uint64_t fingerprint(const Config& config, const Policy& policy) {
   return digest({text.begin(), text.end()});
 }
 
+/// Collective.
+std::string name_of_rank_0(Transport& transport, std::string name) {
+  std::array<char, 256> part{};
+  name.resize(allgather_value(transport, std::uint64_t{name.size()}).front());
+  for (std::size_t at = 0; at < name.size(); at += part.size()) {
+    const std::size_t length = name.copy(part.data(), part.size(), at);
+    name.replace(at, length, allgather_value(transport, part).front().data(), length);
+  }
+  return name;
+}
+
 }  // namespace
 
 NcclRuntime::NcclRuntime(const Config& config) : config_(config), policy_(policy_of(config)), pid_(::getpid()) {}
@@ -52,6 +64,8 @@ NcclRuntime* NcclRuntime::get() {
         return nullptr;
       }
       auto* const made = new NcclRuntime(config);
+      if (made->policy_.asks_for_labels())
+        warn("NCCL's calls have no labels: of the rules that ask for one only those for '*' match");
       if (!config.report.empty()) std::atexit([] { get()->report(); });
       return made;
     } catch (const Error& e) {
@@ -76,7 +90,13 @@ std::shared_ptr<gpu::NcclGroup> NcclRuntime::group_of(ncclComm_t comm, cudaStrea
     const std::lock_guard lock(mutex_);
     lowest_rank_ = lowest_rank_ < 0 ? rank : std::min(lowest_rank_, rank);
   }
-  if (std::ranges::all_of(all, [&](std::uint64_t f) { return f == all.front(); })) return group;
+  if (std::ranges::all_of(all, [&](std::uint64_t f) { return f == all.front(); })) {
+    if (policy_.asks_for_names()) {
+      names_.agree(comm, name_of_rank_0(group->comm().transport(), names_.of(comm)));
+      if (groups_.find(comm) != group) names_.forget(comm);  // abandoned meanwhile
+    }
+    return group;
+  }
   if (rank == 0) warn("ranks differ in bound, mode or policy; this communicator is left to NCCL");
   const std::string reason = "ranks differ in bound, mode or policy";
   refuse(comm, reason);
@@ -97,37 +117,59 @@ void NcclRuntime::refuse(ncclComm_t comm, const std::string& reason) {
   refused_[comm] = reason;
 }
 
-const Rule* NcclRuntime::rule_for(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream) {
+std::optional<const Rule*> NcclRuntime::rule_for(const gpu::NcclCall& call, ncclComm_t comm) {
   int ranks = 0;
   if (comm == nullptr || pncclCommCount(comm, &ranks) != ncclSuccess || ranks < 2) return nullptr;
-  const Situation situation{.collective = call.collective,
-                            .dtype = call.dtype,
-                            .op = call.op == Op::average ? Op::sum : call.op,
-                            .bytes = gpu::bytes_of(call, ranks),
-                            .ranks = ranks};
-  const Rule* const rule = preload::rule_for(situation, policy_, config_, "NCCL", tally_);
-  try {
-    if (rule == nullptr || !gpu::is_capturing(stream)) return rule;
-  } catch (const Error& e) {
-    pass(std::string("its stream: ") + e.what());
-    return nullptr;
+  Situation situation{.collective = call.collective,
+                      .dtype = call.dtype,
+                      .op = call.op == Op::average ? Op::sum : call.op,
+                      .bytes = gpu::bytes_of(call, ranks),
+                      .ranks = ranks};
+  std::optional<std::string> name;
+  if (policy_.asks_for_names()) {
+    name = names_.agreed(comm);
+    if (!name && policy_.depends_on_name(situation)) return std::nullopt;
+    if (name) situation.communicator = *name;
   }
-  pass("the stream is being captured into a graph");
-  return nullptr;
+  return preload::rule_for(situation, policy_, config_, "NCCL", tally_);
 }
 
-std::optional<ncclResult_t> NcclRuntime::serve(const gpu::NcclCall& call, const Rule& rule, ncclComm_t comm,
-                                               cudaStream_t stream, bool alone) {
+const Rule* NcclRuntime::common_rule_for(const gpu::NcclCall& call, ncclComm_t comm) {
+  const auto rule = rule_for(call, comm);
+  if (!rule) throw Error(Code::transport, "the communicator's ranks failed when they met over its name");
+  const auto name = names_.agreed(comm);
+  if (name && !policy_.serves_some(*name)) groups_.take(comm);  // it has memory on the device that nobody needs
+  return *rule;
+}
+
+bool NcclRuntime::may_serve(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream) {
+  const auto rule = rule_for(call, comm);
+  if (rule && *rule == nullptr) return false;
+  try {
+    if (!gpu::is_capturing(stream)) return true;
+    pass("the stream is being captured into a graph");
+  } catch (const Error& e) {
+    pass(std::string("its stream: ") + e.what());
+  }
+  return false;
+}
+
+std::optional<ncclResult_t> NcclRuntime::serve(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream,
+                                               bool alone) {
   int device = 0;
   if (pncclCommCuDevice(comm, &device) != ncclSuccess) return std::nullopt;
   try {
     const nccl::OnDevice as(device);
+    auto rule = rule_for(call, comm);
+    if (rule && *rule == nullptr) return std::nullopt;
     const auto group = group_of(comm, stream);
     if (group == nullptr) return std::nullopt;
+    if (!rule) rule = common_rule_for(call, comm);
+    if (*rule == nullptr) return std::nullopt;
     group->use(stream, alone);
     Communicator& on = group->comm();
     const std::uint64_t bytes = gpu::bytes_of(call, on.size());
-    const Report report = gpu::run(call, on, options_under(rule, config_));
+    const Report report = gpu::run(call, on, options_under(**rule, config_));
     tally_.add(call.collective, bytes, report, plain_estimate(call.collective, bytes, report, on));
     return ncclSuccess;
   } catch (const Error& e) {
@@ -141,12 +183,14 @@ std::optional<ncclResult_t> NcclRuntime::serve(const gpu::NcclCall& call, const 
 
 void NcclRuntime::release(ncclComm_t comm) {
   groups_.take(comm);
+  names_.forget(comm);
   const std::lock_guard lock(mutex_);
   refused_.erase(comm);
 }
 
 void NcclRuntime::abandon(ncclComm_t comm) {
   groups_.abandon(comm);
+  names_.forget(comm);
   const std::lock_guard lock(mutex_);
   refused_.erase(comm);
 }

@@ -12,6 +12,7 @@
 
 #include "core/config.h"
 #include "gpu/nccl_calls.h"
+#include "preload/nccl/names.h"
 #include "preload/policy.h"
 #include "preload/tally.h"
 
@@ -24,16 +25,18 @@ class NcclRuntime {
   /// Null after a mistake in the environment, which is said once on standard error: everything is NCCL's then.
   static NcclRuntime* get();
 
-  /// The rule under which a call is served; null, and counted: it is NCCL's. Ranks come to the same: what is looked at
-  /// must be the same everywhere for NCCL too.
-  const Rule* rule_for(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream);
-  /// Makes the call; nothing where ranks turn out to be under different settings: it is NCCL's. `alone`: no other call
-  /// of its group relies on its end. A group is a point in time for all of its streams, and another thread's
-  /// cudaStreamPerThread is another one; so only such a call may be left on its stream.
-  std::optional<ncclResult_t> serve(const gpu::NcclCall& call, const Rule& rule, ncclComm_t comm, cudaStream_t stream,
-                                    bool alone);
+  /// False, and counted: the call is NCCL's. Ranks come to the same: what is looked at must be the same everywhere for
+  /// NCCL too. True also where that depends on what the communicator is called: its ranks are to meet over that first.
+  bool may_serve(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream);
+  /// Makes the call; nothing, and counted, where its ranks, once they have met, leave it to NCCL: because of the
+  /// communicator's name, or because they are under different settings. `alone`: no other call of its group relies on
+  /// its end. A group is a point in time for all of its streams, and another thread's cudaStreamPerThread is another
+  /// one; so only such a call may be left on its stream.
+  std::optional<ncclResult_t> serve(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream, bool alone);
   /// Counts a call that Laconic has no word for.
   void pass(const std::string& reason) { tally_.pass(reason); }
+  /// Null: no rule asks for names.
+  [[nodiscard]] NcclNames* names() { return policy_.asks_for_names() ? &names_ : nullptr; }
 
   /// Before NCCL takes the communicator down. Collective where calls on it were served.
   void release(ncclComm_t comm);
@@ -49,6 +52,11 @@ class NcclRuntime {
  private:
   explicit NcclRuntime(const Config& config);
 
+  /// The rule under which a call is served; null, and counted: it is NCCL's. Nothing: the communicator's ranks have not
+  /// agreed on its name yet, and it depends on that.
+  std::optional<const Rule*> rule_for(const gpu::NcclCall& call, ncclComm_t comm);
+  /// The same when they have met.
+  const Rule* common_rule_for(const gpu::NcclCall& call, ncclComm_t comm);
   /// Null, and counted: NCCL has this communicator for itself. Collective the first time.
   std::shared_ptr<gpu::NcclGroup> group_of(ncclComm_t comm, cudaStream_t stream);
   /// Leaves a communicator to NCCL.
@@ -60,6 +68,7 @@ class NcclRuntime {
   Policy policy_;
   Tally tally_;
   gpu::NcclGroups groups_;
+  NcclNames names_;
   std::mutex mutex_;
   std::map<ncclComm_t, std::string> refused_;  ///< with the reason
   int lowest_rank_ = -1;                       ///< that this process has had in a communicator; -1: there was none
