@@ -147,16 +147,16 @@ typedef struct laconic_options {
    * the reason. */
   laconic_codec codec;
   laconic_framework framework;
-  int reserved; /* 0 */
-  /* 1: before every collective the ranks agree on it, also before one that the plain library is known to make. Then what
-   * they differ in, and who does not come in time, is an error on every rank, in every mode; a short call takes one
-   * exchange of a few hundred bytes longer. If one rank asks for it, all do it, but from the first call of its kind on.
-   * -1: not, unless another rank does. 0: not set; LACONIC_CHECK, else not. */
+  int reserved; /* 0. Older structs end here, padded: what stands there says nothing. */
+  /* 1: before every collective the ranks agree on it, also before one that the plain library is known to make. Then
+   * what they differ in, and who does not come in time, is an error on every rank, in every mode; a short call takes
+   * one exchange of a few hundred bytes longer. If one rank asks for it, all do it, but from the first call of its kind
+   * on. -1: not, unless another rank does. 0: not set; LACONIC_CHECK, else not. */
   int check;
 } laconic_options;
-#define LACONIC_OPTIONS_INIT                                                                                   \
-  {sizeof(laconic_options),  NULL, 0, 0, 0, LACONIC_AUTOMATIC, 0, LACONIC_MODE_DEFAULT, LACONIC_CODEC_DEFAULT, \
-   LACONIC_FRAMEWORK_DEFAULT, 0, 0}
+#define LACONIC_OPTIONS_INIT                                                                                    \
+  {sizeof(laconic_options),   NULL, 0, 0, 0, LACONIC_AUTOMATIC, 0, LACONIC_MODE_DEFAULT, LACONIC_CODEC_DEFAULT, \
+   LACONIC_FRAMEWORK_DEFAULT, 0,    0}
 
 /* Set struct_size to sizeof(laconic_stats) before the call. */
 typedef struct laconic_stats {

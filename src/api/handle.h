@@ -40,7 +40,7 @@ struct laconic_comm {
   std::unique_ptr<laconic::Memory> memory;             ///< of arrays, where it is not the host's
   std::unique_ptr<laconic::Memory> background_memory;  ///< the same for non-blocking calls
   laconic::Communicator comm;
-  std::unique_ptr<laconic::Background> background;  ///< for non-blocking calls; null: there can be none, or have been none
+  std::unique_ptr<laconic::Background> background;  ///< for non-blocking calls; null: there are none, or none yet
   std::string no_background;                        ///< why there can be none
   std::unique_ptr<laconic::Mailroom> mailroom;      ///< for non-blocking messages, made with the first
   /// Goes with it: requests that are left then know.

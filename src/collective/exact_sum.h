@@ -10,8 +10,9 @@
 namespace laconic {
 
 /// out[i] = sum (or average) over k of operands[k][i]. Floats: the exact value rounded once to the dtype, NaN (the
-/// positive quiet one) and infinities as in IEEE arithmetic. Integers: the sum modulo 2^bits; the average exactly, rounded
-/// toward zero as C divides. All arrays have out's dtype and count; out may be one of them. At least one operand.
+/// positive quiet one) and infinities as in IEEE arithmetic. Integers: the sum modulo 2^bits; the average exactly,
+/// rounded toward zero as C divides. All arrays have out's dtype and count; out may be one of them. At least one
+/// operand.
 void sum_exactly(const std::vector<ConstArray>& operands, MutArray out, Op op);
 
 }  // namespace laconic

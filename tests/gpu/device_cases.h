@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "collective/background.h"
 #include "gpu/device_rank.h"
 #include "transport/threads.h"
 
@@ -48,6 +49,19 @@ inline void expect_as_on_host(int ranks, const Body& body, const std::vector<int
       EXPECT_EQ(got[r].route, expected[r].route);
     }
   }
+}
+
+/// A call that a thread of the rank's makes, after what its stream has been given.
+inline Report in_background(Rank& r, const Background::Work& call) {
+  const auto memory = r.memory().for_another_thread();
+  Background background(r.comm().transport().duplicate());
+  background.use(memory != nullptr ? *memory : r.memory());
+  const Memory::After after = r.memory().after_all_so_far();
+  const auto work = [&](Communicator& c) {
+    if (after) after(c.memory());
+    return call(c);
+  };
+  return background.submit(work).get();
 }
 
 inline Options with(const char* bound, Mode mode = Mode::compressed) {

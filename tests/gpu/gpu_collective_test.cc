@@ -33,7 +33,6 @@ Options in_segments(const char* bound, std::size_t values) {
 TEST_P(GpuCollective, AllreduceOfEveryTypeAndOperation) {
   for (const DType t : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32}) {
     for (const Op op : {Op::sum, Op::average, Op::min, Op::max}) {
-      if (op == Op::average && !is_float(t)) continue;
       SCOPED_TRACE(std::string(name_of(t)) + " " + std::string(name_of(op)));
       expect_as_on_host(GetParam(), [&](Rank& r) {
         const MutArray x = r.place(field(t, is_float(t) ? "smooth" : "integer", count, r.rank()), t);
@@ -86,16 +85,17 @@ TEST_P(GpuCollective, LongArrays) {
 }
 
 /// The operand is filled on the caller's stream just before, and nobody waits for that; the result is there for any
-/// stream. The caller finds device and errors as it left them. Stream 0, too.
+/// stream. The caller finds device and errors as it left them. Stream 0, too, and calls that do not block.
 TEST_P(GpuCollective, WorksBehindWhatTheStreamHasBeenGiven) {
   constexpr std::size_t bytes = count * sizeof(float);
-  const auto body = [&](bool on_stream_0) {
-    return [&, on_stream_0](Rank& r) {
+  const auto body = [&](bool on_stream_0, bool blocks) {
+    return [&, on_stream_0, blocks](Rank& r) {
       const MutArray x = r.place(Bytes(bytes, 0xFF), DType::f32);
+      const auto call = [x](Communicator& c) { return allreduce(x, x, Op::sum, c, with("1e-3")); };
       if (r.device() == nullptr) {
         const Bytes mine = field(DType::f32, "smooth", count, r.rank());
         std::memcpy(x.data, mine.data(), bytes);
-        return std::pair{x, allreduce(x, x, Op::sum, r.comm(), with("1e-3"))};
+        return std::pair{x, blocks ? call(r.comm()) : in_background(r, call)};
       }
       const cudaStream_t stream = on_stream_0 ? nullptr : r.stream();
       const DeviceMemory from(field(DType::f32, "smooth", count, r.rank()).data(), bytes);
@@ -103,7 +103,7 @@ TEST_P(GpuCollective, WorksBehindWhatTheStreamHasBeenGiven) {
       for (int i = 0; i < 20; ++i) must(cudaMemsetAsync(busy.data(), i, busy.size(), stream));
       must(cudaMemcpyAsync(x.data, from.data(), bytes, cudaMemcpyDeviceToDevice, stream));
       r.device()->use(stream);
-      const Report report = allreduce(x, x, Op::sum, r.comm(), with("1e-3"));
+      const Report report = blocks ? call(r.comm()) : in_background(r, call);
       EXPECT_EQ(cudaGetLastError(), cudaSuccess);
       int device = -1;
       must(cudaGetDevice(&device));
@@ -111,8 +111,9 @@ TEST_P(GpuCollective, WorksBehindWhatTheStreamHasBeenGiven) {
       return std::pair{x, report};
     };
   };
-  expect_as_on_host(GetParam(), body(false));
-  expect_as_on_host(GetParam(), body(true));
+  for (const bool on_stream_0 : {false, true}) {
+    for (const bool blocks : {true, false}) expect_as_on_host(GetParam(), body(on_stream_0, blocks));
+  }
 }
 
 /// Another thread captures a graph all the while, in the mode that CUDA has by default.

@@ -1,5 +1,5 @@
-/* With LACONIC_CHECK=1: mistakes of one rank in calls that have long gone plainly are errors on all of them, and one that
- * does not come is given up.
+/* With LACONIC_CHECK=1: mistakes of one rank in calls that have long gone plainly are errors on all of them, and one
+ * that does not come is given up.
  *
  *   checked TOLERANCE
  *
