@@ -151,7 +151,8 @@ std::optional<std::string> refusal_of(const Mode& mode, const Task& task, const 
     call.check([&] { static_cast<void>(grid_for(*find_codec(mode.codec), dtype, bound, scan(field.array()))); });
   if (const auto& refused = call.proposal().refused) return refused->what();
   const PlainCollectives& library = *comm.transport().plain();
-  if (task.op == Op::average && !is_float(dtype)) return fmt::format("no plain MPI averages {}", name_of(dtype));
+  if (task.op == Op::average && !is_float(dtype))
+    return fmt::format("averages of {} are not measured: plain MPI has none", name_of(dtype));
   if (!mode.plain || task.op == Op::none || library.reduces(dtype, plain_op(task.op, dtype, library))) return {};
   return fmt::format("plain MPI has no type for {} that it could reduce", name_of(dtype));
 }

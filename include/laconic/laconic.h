@@ -72,9 +72,8 @@ typedef enum laconic_schedule LACONIC_ENUM_BASE {
  * the data, and what calls of the same kind took before. A call that goes plainly has no compression error, but the
  * plain library's own rounding. Once that has been decided, the next calls of its kind may go without any exchange
  * between ranks, unless laconic_options.check is set; what holds when ranks then disagree or die is what holds for the
- * plain library. When they ask again
- * and turn out to be a call apart, that call is LACONIC_MISMATCH on all of them, and the communicator cannot be used
- * any more. */
+ * plain library. When they ask again and turn out to be a call apart, that call is LACONIC_MISMATCH on all of them, and
+ * the communicator cannot be used any more. */
 typedef enum laconic_mode LACONIC_ENUM_BASE {
   LACONIC_MODE_DEFAULT = 0, /* not set; LACONIC_MODE, else automatic */
   LACONIC_MODE_AUTOMATIC = 1,
@@ -150,8 +149,8 @@ typedef struct laconic_options {
   int reserved; /* 0. Older structs end here, padded: what stands there says nothing. */
   /* 1: before every collective the ranks agree on it, also before one that the plain library is known to make. Then
    * what they differ in, and who does not come in time, is an error on every rank, in every mode; a short call takes
-   * one exchange of a few hundred bytes longer. If one rank asks for it, all do it, but from the first call of its kind
-   * on. -1: not, unless another rank does. 0: not set; LACONIC_CHECK, else not. */
+   * one exchange of a few hundred bytes longer. The same on every rank, or on some of them in every call of the
+   * communicator: then all do it. -1: not, unless another rank does. 0: not set; LACONIC_CHECK, else not. */
   int check;
 } laconic_options;
 #define LACONIC_OPTIONS_INIT                                                                                    \

@@ -18,7 +18,9 @@ extern "C" {
  * it: what `stream` has been given is waited for, other streams are the caller's affair. Arrays lie in the memory of
  * the current device, which must be the communicator's; see laconic_comm_use_device. On failure *comm is NULL. There
  * are no messages between two ranks. The first non-blocking call waits for that of the other ranks: what such calls
- * need is made then. */
+ * need is made then. While one is under way its NCCL kernels wait on the GPU beside those of blocking calls and of the
+ * program's own, and ranks may begin these in different orders: the GPU must be able to run both (so not with
+ * CUDA_DEVICE_MAX_CONNECTIONS=1), or none may be made meanwhile. */
 int laconic_comm_from_nccl(ncclComm_t nccl, laconic_stream stream, laconic_comm** comm);
 
 /* NCCL's collectives, with its arguments, within a bound: ncclFloat32, ncclFloat64, ncclFloat16, ncclBfloat16 and 32

@@ -23,8 +23,9 @@ struct laconic_comm {
   /// Makes what non-blocking calls need, if there can be any. Collective.
   void begin_background() {
     try {
-      background = std::make_unique<laconic::Background>(comm.transport().duplicate());
-      lay_out_background();
+      auto made = std::make_unique<laconic::Background>(comm.transport().duplicate());
+      if (memory != nullptr) lay_arrays_in(*memory, *made);
+      background = std::move(made);
     } catch (const laconic::Error& e) {
       if (e.code() != laconic::Code::unsupported) throw;
       no_background = e.what();
@@ -32,9 +33,9 @@ struct laconic_comm {
   }
   /// Before the first call: where arrays lie from now on.
   void lay_arrays_in(std::unique_ptr<laconic::Memory> place) {
+    if (background != nullptr) lay_arrays_in(*place, *background);
     comm.use(*place);
     memory = std::move(place);
-    lay_out_background();
   }
 
   std::unique_ptr<laconic::Memory> memory;             ///< of arrays, where it is not the host's
@@ -47,10 +48,10 @@ struct laconic_comm {
   std::shared_ptr<laconic_comm> self{this, [](laconic_comm*) {}};
 
  private:
-  void lay_out_background() {
-    if (background == nullptr || memory == nullptr) return;
-    background_memory = memory->for_another_thread();
-    background->use(background_memory != nullptr ? *background_memory : *memory);
+  void lay_arrays_in(laconic::Memory& place, laconic::Background& of) {
+    auto other = place.for_another_thread();
+    of.use(other != nullptr ? *other : place);
+    background_memory = std::move(other);
   }
 };
 

@@ -15,7 +15,7 @@ namespace laconic {
 /// * |recv[i] - exact| <= bound + half a unit in the last place, for each i. The bytes are the same on every rank and
 ///   do not depend on segment size, threads or schedule. With one rank, recv is a copy of send.
 /// * NaN and infinities as in IEEE arithmetic. Integers: sum modulo 2^bits, exactly; the average exactly, rounded
-/// toward zero.
+///   toward zero.
 /// * An error on any rank is an error on all (Options::confirm); recv then holds unspecified values.
 ///
 /// Returns what the call did on this rank: the communicator's, until its next call (so do all collectives).

@@ -63,7 +63,8 @@ struct Options {
   /// see p2p.h.
   bool verify = false;
   /// Ask the other ranks before every call, also where the plain library is known to make it: what ranks differ in, and
-  /// who does not come, is then an error on all. Where one rank wishes it from its first call of a kind on, all do it.
+  /// who does not come, is then an error on all. The same on every rank, or, where some wish it alone, from the
+  /// communicator's first call on: then all do it.
   bool check = false;
 
   /// Whether nothing is said about how to compress: only such calls may go to the plain library. Which schedule

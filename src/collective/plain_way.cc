@@ -80,8 +80,8 @@ bool is_there(const CallShape& shape, PlainCollectives* library) {
 }  // namespace
 
 bool goes_plainly_unasked(const CallShape& shape, Communicator& comm, const Options& options) {
-  return options.mode == Mode::plain && comm.size() > 1 && options.leave_way_open() && is_there(shape, comm.plain()) &&
-         comm.routing().plain_wanted_by_all(shape.collective);
+  return options.mode == Mode::plain && !options.check && comm.size() > 1 && options.leave_way_open() &&
+         is_there(shape, comm.plain()) && comm.routing().plain_wanted_by_all(shape.collective);
 }
 
 Shortcuts::Entry* open_shortcut(const CallShape& shape, Communicator& comm, const Options& options) {
@@ -229,7 +229,7 @@ const Report* PlainWay::at_once() {
 }
 
 bool PlainWay::goes_unasked() {
-  if (mode_ == Mode::compressed) return false;
+  if (mode_ == Mode::compressed || call_.options().check) return false;
   if (mode_ == Mode::plain) return goes_plainly_unasked(shape(), comm_, call_.options());
   if (unknown_ == nullptr) return history_->at_once();
   return !unknown_->asking.is_due(part_);
@@ -338,7 +338,7 @@ const Report* PlainWay::if_cheaper(const Agreement& agreed) {
   if (!plain_.known) learn_size(agreed);
   is_checked_ = agreed.check;
   if (mode_ == Mode::plain) {
-    comm_.routing().plain_wanted_by_all(call_.proposal().collective) = !is_checked_;
+    if (!is_checked_) comm_.routing().plain_wanted_by_all(call_.proposal().collective) = true;
     call_.report().result_bound = promised_unasked(shape());
     return &run();
   }

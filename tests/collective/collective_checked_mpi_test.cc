@@ -70,6 +70,10 @@ TEST_F(CheckedMpi, EveryCallIsAgreedOn) {
     EXPECT_EQ(unasked(300, [&] { add_up(checked(mode)); }), 0);
     EXPECT_EQ(unasked(300, [&] { collect(checked(mode)); }), 0);
     EXPECT_GT(unasked(300, [&] { add_up(with("1e-3", mode), 17); }), 0) << "these, too, without anybody's wish";
+    Options all = with("1e-3", mode);
+    all.check = true;
+    EXPECT_EQ(unasked(100, [&] { add_up(all, 17); }), 0) << "all of them may begin to wish it at any time";
+    EXPECT_GT(unasked(300, [&] { add_up(with("1e-3", mode), 17); }), 0) << "and end to";
   }
 }
 
@@ -99,7 +103,7 @@ TEST_F(CheckedMpi, WhoDoesNotComeIsNamed) {
   if (n == 1) GTEST_SKIP() << "one rank waits for nobody";
   const std::string late = "rank " + std::to_string(n - 1);
   for (const Mode mode : {Mode::plain, Mode::automatic}) {
-    Communicator impatient(make_mpi_transport(MPI_COMM_WORLD, 1));
+    Communicator impatient(make_mpi_transport(MPI_COMM_WORLD, 4));
     for (int i = 0; i < 30; ++i) add_up(checked(mode), 100, &impatient);
     if (me != n - 1) expect_refused(Code::transport, late, [&] { add_up(checked(mode), 100, &impatient); });
     sleeping_barrier();

@@ -43,10 +43,15 @@ struct Pending {
   std::string label;
 };
 
+/// Of an irregular call: whether it is left to MPI without asking the others. Counted then.
+bool is_passed_over(Runtime& runtime, Line& line, const Call& call) {
+  return !runtime.config().check && line.passes_over(call);
+}
+
 /// Whether all ranks know, by the calls before it over this line, that this one is MPI's own; counted then. Asked again
 /// after a no it says so again.
 bool is_known_plain(Runtime& runtime, Line& line, const Call& call, const std::string& label) {
-  if (call.irregular) return line.passes_over(call);
+  if (call.irregular) return is_passed_over(runtime, line, call);
   Communicator& comm = line.comm();
   const std::optional<Shape> shape = shape_of(call, comm.rank(), comm.size());
   if (!shape) return true;
@@ -101,7 +106,7 @@ std::string failure_of(Work&& work) {
 /// Makes one call over a line, and counts it, unless it is MPI's own: false.
 bool serve(Runtime& runtime, Line& line, const Call& call, const std::string& label) {
   const Unheard errors;
-  if (call.irregular && line.passes_over(call)) return false;
+  if (call.irregular && is_passed_over(runtime, line, call)) return false;
   Communicator& comm = line.comm();
   const std::optional<Shape> shape = call.irregular ? line.agree(call) : shape_of(call, comm.rank(), comm.size());
   if (!shape && call.irregular) tally_of_process().pass("irregular calls of nothing, or of types that are not served");

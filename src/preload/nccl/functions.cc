@@ -214,7 +214,7 @@ LACONIC_EXPORT ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* info) {
   static const auto plain = preload::next<decltype(&ncclGroupSimulateEnd)>("ncclGroupSimulateEnd");
   auto& group = preload::group();
   if (group.leave()) {
-    group.parents.clear();
+    for (const ncclComm_t parent : std::exchange(group.parents, {})) preload::names()->give_up(parent);
     for (const auto& d : std::exchange(group.calls, {})) d.plain();
   }
   return preload::plainly(plain, info);

@@ -379,7 +379,9 @@ OwnComm::~OwnComm() {
   PMPI_Finalized(&finalized);
   if (finalized != 0 || gave_up_) return;
   // What others have sent who have given this rank up. MPICH 5 ends a program that frees a communicator with such.
-  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &unread, MPI_STATUS_IGNORE);
+  constexpr int looks = 16;  // at what has come, but not been taken in yet
+  for (int i = 0; i < looks && unread == 0; ++i)
+    PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &unread, MPI_STATUS_IGNORE);
   if (unread == 0) PMPI_Comm_free(&comm_);
 }
 

@@ -25,7 +25,8 @@ class OwnComm {
   explicit OwnComm(MPI_Comm comm);
   OwnComm(const OwnComm&) = delete;
   OwnComm& operator=(const OwnComm&) = delete;
-  /// Frees it, which is collective too: not after a rank has been given up.
+  /// Frees it, which is collective too: not after a rank has been given up, nor where others have said that of this
+  /// one.
   ~OwnComm();
   [[nodiscard]] MPI_Comm get() const { return comm_; }
   /// Something is left unfinished: freeing it would wait for the others.
