@@ -155,7 +155,8 @@ TEST(Agreement, WhatIsNotOfferedSaysWhatIs) {
   a = usual();
   a.dtype = DType::i32;
   a.op = Op::average;
-  expect_error(all_throw([](Arguments&) {}, a), Code::unsupported, {"i32", "divide"});
+  a.options.framework = Framework::stepwise;
+  expect_error(all_throw([](Arguments&) {}, a), Code::unsupported, {"i32", "stepwise", "on the grid"});
 }
 
 // A wish that may differ: nobody may hang over it.
