@@ -45,13 +45,19 @@ CallShape shape_of(const Arguments& call) {
 class Chosen {
  public:
   Chosen(const laconic_options* given, const Communicator& comm) : options_(comm.defaults()) {
+    check([&] { read_options(given, options_); });
+  }
+  void refuse_with(const Error& why) { wrong_ = why; }
+  /// What belongs to the call: where that fails, so does it. Nothing is done for one that has failed already.
+  template <typename Work>
+  void check(Work&& work) {
+    if (wrong_) return;
     try {
-      read_options(given, options_);
+      work();
     } catch (const Error& e) {
       wrong_ = e;
     }
   }
-  void refuse_with(const Error& why) { wrong_ = why; }
   [[nodiscard]] const Options& of(const CallShape& shape, Communicator& comm) const {
     if (wrong_) refuse(shape, comm, options_, *wrong_);
     return options_;
@@ -108,19 +114,17 @@ int now(laconic_comm* comm, const laconic_options* options, const Arguments& cal
 
 /// The thread for non-blocking calls, made with the first where that takes long. Throws Error(unsupported).
 void require_background(laconic_comm& comm);
-/// What the thread of a communicator does before a call that is made now; what is wrong with that is the call's fault.
-Memory::After after_all_so_far(const laconic_comm& comm, Chosen& chosen);
-void begin_after(const Memory::After& all_before, Memory& memory, Chosen& chosen);
 
 /// The call, submitted to the communicator's thread. A call that cannot be is refused by that thread: the others hear.
 template <typename Arguments>
 std::unique_ptr<laconic_request> submitted(laconic_comm* comm, Chosen chosen, const Arguments& call) {
   auto made = std::make_unique<laconic_request>();
   made->comm = comm->self;
-  Memory::After after = after_all_so_far(*comm, chosen);
+  Memory::After after;
+  if (comm->memory != nullptr) chosen.check([&] { after = comm->memory->after_all_so_far(); });
   made->result =
       comm->background->submit([call, chosen = std::move(chosen), after = std::move(after)](Communicator& on) mutable {
-        begin_after(after, on.memory(), chosen);
+        if (after) chosen.check([&] { after(on.memory()); });
         return make(call, on, chosen.of(shape_of(call), on));
       });
   return made;

@@ -35,25 +35,6 @@ void require_background(laconic_comm& comm) {
   if (comm.background == nullptr) throw Error(Code::unsupported, "non-blocking calls: " + comm.no_background);
 }
 
-Memory::After after_all_so_far(const laconic_comm& comm, Chosen& chosen) {
-  if (comm.memory == nullptr) return {};
-  try {
-    return comm.memory->after_all_so_far();
-  } catch (const Error& e) {
-    chosen.refuse_with(e);
-    return {};
-  }
-}
-
-void begin_after(const Memory::After& all_before, Memory& memory, Chosen& chosen) {
-  if (!all_before) return;
-  try {
-    all_before(memory);
-  } catch (const Error& e) {
-    chosen.refuse_with(e);
-  }
-}
-
 }  // namespace laconic::api
 
 namespace api = laconic::api;
