@@ -77,7 +77,7 @@ void serve(NcclRuntime& runtime, Sequence& s, bool alone) {
   std::vector<ncclComm_t> lost;
   for (const Deferred* const d : s.calls) {
     if (std::ranges::find(lost, d->comm) != lost.end()) continue;
-    const auto done = runtime.serve(d->call, d->comm, d->stream, alone);
+    const auto done = runtime.serve(d->call, d->rule, d->comm, d->stream, alone);
     const ncclResult_t result = done ? *done : leave_to_nccl(*d);
     s.result = worse(s.result, result);
     if (result == ncclRemoteError) lost.push_back(d->comm);  // so would its others end, if it is there at all

@@ -12,6 +12,7 @@ namespace laconic::preload {
 
 struct Deferred {
   gpu::NcclCall call;
+  const Rule* rule;  ///< null: its communicator's name decides, on which ranks have yet to agree
   ncclComm_t comm;
   cudaStream_t stream;
   std::function<ncclResult_t()> plain;

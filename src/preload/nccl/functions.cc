@@ -60,7 +60,7 @@ bool is_known(gpu::NcclCall& call, const Types& types) {
 }
 
 ncclResult_t perform(NcclRuntime& runtime, const Deferred& d) {
-  const auto done = runtime.serve(d.call, d.comm, d.stream, true);
+  const auto done = runtime.serve(d.call, d.rule, d.comm, d.stream, true);
   return done ? *done : d.plain();
 }
 
@@ -72,8 +72,9 @@ ncclResult_t take(gpu::NcclCall call, const Types& types, ncclComm_t comm, cudaS
     runtime->pass("a type or an operation that Laconic does not have");
     return plain();
   }
-  if (!runtime->may_serve(call, comm, stream)) return plain();
-  Deferred d{call, comm, stream, std::move(plain)};
+  const auto rule = runtime->may_serve(call, comm, stream);
+  if (!rule) return plain();
+  Deferred d{call, *rule, comm, stream, std::move(plain)};
   if (group().depth == 0) return perform(*runtime, d);
   group().calls.push_back(std::move(d));
   return ncclSuccess;

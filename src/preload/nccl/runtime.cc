@@ -119,7 +119,7 @@ void NcclRuntime::refuse(ncclComm_t comm, const std::string& reason) {
 
 std::optional<const Rule*> NcclRuntime::rule_for(const gpu::NcclCall& call, ncclComm_t comm) {
   int ranks = 0;
-  if (comm == nullptr || pncclCommCount(comm, &ranks) != ncclSuccess || ranks < 2) return nullptr;
+  if (comm == nullptr || pncclCommCount(comm, &ranks) != ncclSuccess || ranks < 2) return std::nullopt;
   Situation situation{.collective = call.collective,
                       .dtype = call.dtype,
                       .op = call.op == Op::average ? Op::sum : call.op,
@@ -128,48 +128,56 @@ std::optional<const Rule*> NcclRuntime::rule_for(const gpu::NcclCall& call, nccl
   std::optional<std::string> name;
   if (policy_.asks_for_names()) {
     name = names_.agreed(comm);
-    if (!name && policy_.depends_on_name(situation)) return std::nullopt;
+    if (!name && policy_.depends_on_name(situation)) return nullptr;
     if (name) situation.communicator = *name;
   }
-  return preload::rule_for(situation, policy_, config_, "NCCL", tally_);
+  const Rule* const rule = preload::rule_for(situation, policy_, config_, "NCCL", tally_);
+  return rule != nullptr ? std::optional(rule) : std::nullopt;
 }
 
-const Rule* NcclRuntime::common_rule_for(const gpu::NcclCall& call, ncclComm_t comm) {
+std::optional<const Rule*> NcclRuntime::common_rule_for(const gpu::NcclCall& call, ncclComm_t comm) {
   const auto rule = rule_for(call, comm);
-  if (!rule) throw Error(Code::transport, "the communicator's ranks failed when they met over its name");
+  if (rule && *rule == nullptr)
+    throw Error(Code::transport, "the communicator's ranks failed when they met over its name");
   const auto name = names_.agreed(comm);
   if (name && !policy_.serves_some(*name)) groups_.take(comm);  // it has memory on the device that nobody needs
-  return *rule;
+  return rule;
 }
 
-bool NcclRuntime::may_serve(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream) {
+std::optional<const Rule*> NcclRuntime::may_serve(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream) {
   const auto rule = rule_for(call, comm);
-  if (rule && *rule == nullptr) return false;
+  if (!rule) return std::nullopt;
   try {
-    if (!gpu::is_capturing(stream)) return true;
+    if (!gpu::is_capturing(stream)) return rule;
     pass("the stream is being captured into a graph");
   } catch (const Error& e) {
     pass(std::string("its stream: ") + e.what());
   }
-  return false;
+  return std::nullopt;
 }
 
-std::optional<ncclResult_t> NcclRuntime::serve(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream,
-                                               bool alone) {
+std::optional<ncclResult_t> NcclRuntime::serve(const gpu::NcclCall& call, const Rule* rule, ncclComm_t comm,
+                                               cudaStream_t stream, bool alone) {
   int device = 0;
   if (pncclCommCuDevice(comm, &device) != ncclSuccess) return std::nullopt;
   try {
     const nccl::OnDevice as(device);
-    auto rule = rule_for(call, comm);
-    if (rule && *rule == nullptr) return std::nullopt;
+    if (rule == nullptr) {  // unless ranks have met since, in the same group
+      const auto known = rule_for(call, comm);
+      if (!known) return std::nullopt;
+      rule = *known;
+    }
     const auto group = group_of(comm, stream);
     if (group == nullptr) return std::nullopt;
-    if (!rule) rule = common_rule_for(call, comm);
-    if (*rule == nullptr) return std::nullopt;
+    if (rule == nullptr) {
+      const auto common = common_rule_for(call, comm);
+      if (!common) return std::nullopt;
+      rule = *common;
+    }
     group->use(stream, alone);
     Communicator& on = group->comm();
     const std::uint64_t bytes = gpu::bytes_of(call, on.size());
-    const Report report = gpu::run(call, on, options_under(**rule, config_));
+    const Report report = gpu::run(call, on, options_under(*rule, config_));
     tally_.add(call.collective, bytes, report, plain_estimate(call.collective, bytes, report, on));
     return ncclSuccess;
   } catch (const Error& e) {

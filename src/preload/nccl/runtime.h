@@ -25,14 +25,16 @@ class NcclRuntime {
   /// Null after a mistake in the environment, which is said once on standard error: everything is NCCL's then.
   static NcclRuntime* get();
 
-  /// False, and counted: the call is NCCL's. Ranks come to the same: what is looked at must be the same everywhere for
-  /// NCCL too. True also where that depends on what the communicator is called: its ranks are to meet over that first.
-  bool may_serve(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream);
-  /// Makes the call; nothing, and counted, where its ranks, once they have met, leave it to NCCL: because of the
-  /// communicator's name, or because they are under different settings. `alone`: no other call of its group relies on
-  /// its end. A group is a point in time for all of its streams, and another thread's cudaStreamPerThread is another
-  /// one; so only such a call may be left on its stream.
-  std::optional<ncclResult_t> serve(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream, bool alone);
+  /// The rule under which a call is served; nothing, and counted: it is NCCL's. Ranks come to the same: what is looked
+  /// at must be the same everywhere for NCCL too. Null: that depends on what the communicator is called, over which its
+  /// ranks are to meet first.
+  std::optional<const Rule*> may_serve(const gpu::NcclCall& call, ncclComm_t comm, cudaStream_t stream);
+  /// Makes the call that may be served; nothing, and counted, where its ranks, once they have met, leave it to NCCL:
+  /// because of the communicator's name, or because they are under different settings. `alone`: no other call of its
+  /// group relies on its end. A group is a point in time for all of its streams, and another thread's
+  /// cudaStreamPerThread is another one; so only such a call may be left on its stream.
+  std::optional<ncclResult_t> serve(const gpu::NcclCall& call, const Rule* rule, ncclComm_t comm, cudaStream_t stream,
+                                    bool alone);
   /// Counts a call that Laconic has no word for.
   void pass(const std::string& reason) { tally_.pass(reason); }
   /// Null: no rule asks for names.
@@ -52,11 +54,10 @@ class NcclRuntime {
  private:
   explicit NcclRuntime(const Config& config);
 
-  /// The rule under which a call is served; null, and counted: it is NCCL's. Nothing: the communicator's ranks have not
-  /// agreed on its name yet, and it depends on that.
+  /// As may_serve(), whatever the stream does.
   std::optional<const Rule*> rule_for(const gpu::NcclCall& call, ncclComm_t comm);
   /// The same when they have met.
-  const Rule* common_rule_for(const gpu::NcclCall& call, ncclComm_t comm);
+  std::optional<const Rule*> common_rule_for(const gpu::NcclCall& call, ncclComm_t comm);
   /// Null, and counted: NCCL has this communicator for itself. Collective the first time.
   std::shared_ptr<gpu::NcclGroup> group_of(ncclComm_t comm, cudaStream_t stream);
   /// Leaves a communicator to NCCL.
