@@ -32,6 +32,27 @@ struct StagedSections {
     return load<std::uint64_t>(s.plane[group_at(r / 8, b)] + static_cast<std::ptrdiff_t>(8 * (r % 8)));
   }
 
+  /// The planes of a group, also of one that is not filled in.
+  static __m512i group(const PlaneSet& s, int g, int b) {
+    return _mm512_maskz_loadu_epi8(s.nonzero[group_at(g, b)], s.plane[group_at(g, b)]);
+  }
+  /// All planes of block b in one.
+  static std::uint64_t any_plane(const PlaneSet& s, int b) {
+    __m512i all = _mm512_load_si512(s.plane[group_at(0, b)]);
+    if (s.groups == 2) all = _mm512_or_si512(all, group(s, 1, b));
+    return static_cast<std::uint64_t>(_mm512_reduce_or_epi64(all));
+  }
+  /// Positions of block b whose bits differ from those of the position before in any plane.
+  static std::uint64_t any_change(const PlaneSet& s, int b) {
+    __m512i changes = _mm512_setzero_si512();
+    for (int g = 0; g < s.groups; ++g) {
+      const __m512i now = group(s, g, b);
+      const __m512i before = b == 0 ? _mm512_slli_epi64(now, 63) : group(s, g, b - 1);
+      changes = _mm512_or_si512(changes, _mm512_xor_si512(now, _mm512_shldi_epi64(now, before, 1)));
+    }
+    return static_cast<std::uint64_t>(_mm512_reduce_or_epi64(changes));
+  }
+
   /// Eight blocks' counts as eight bytes.
   static void store_bytes(std::uint8_t* to, __m512i counts) {
     _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm512_cvtepi64_epi8(counts));

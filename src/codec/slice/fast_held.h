@@ -66,9 +66,13 @@ struct Held {
     [[nodiscard]] std::uint64_t plane(int b, int r) const { return V::Sums::plane(s, b, r); }
     /// Positions whose residuals are not zero.
     [[nodiscard]] std::uint64_t any(int b) const {
-      std::uint64_t all = 0;
-      for (int r = 0; r < count(b); ++r) all |= plane(b, r);
-      return all;
+      if constexpr (requires { V::Sums::any_plane(s, b); }) {
+        return V::Sums::any_plane(s, b);
+      } else {
+        std::uint64_t all = 0;
+        for (int r = 0; r < count(b); ++r) all |= plane(b, r);
+        return all;
+      }
     }
   };
 
@@ -82,6 +86,13 @@ struct Held {
   template <class Planes>
   struct Changes<Predictor::none, Planes> : SumPlanes<Planes> {
     [[nodiscard]] std::uint64_t of(int b, std::uint64_t) const {
+      if constexpr (requires { V::Sums::any_change(this->s, b); }) {
+        return V::Sums::any_change(this->s, b);
+      } else {
+        return by_planes(b);
+      }
+    }
+    [[nodiscard]] std::uint64_t by_planes(int b) const {
       const int now = this->count(b);
       const int before = b > 0 ? this->count(b - 1) : now;
       std::uint64_t changes = 0;
