@@ -35,7 +35,11 @@ void compare_as(ConstArray got, ConstArray exact, Tolerance tolerance, std::size
     if (std::isnan(x) && std::isnan(y)) continue;
     // Integers may differ by less than a double can tell.
     double error = std::isfinite(x) && std::isfinite(y) ? std::abs(x - y) : std::numeric_limits<double>::infinity();
-    if (std::is_integral_v<decltype(a)>) error = static_cast<double>(std::max(a, b) - std::min(a, b));
+    using Value = std::remove_const_t<decltype(a)>;
+    if constexpr (std::is_integral_v<Value>) {
+      using Whole = std::make_unsigned_t<Value>;  // which no difference leaves
+      error = static_cast<double>(static_cast<Whole>(std::max(a, b)) - static_cast<Whole>(std::min(a, b)));
+    }
     if (std::isfinite(error)) sum.largest = std::max(sum.largest, error);
     if (error <= tolerance.bound || sum.offence) continue;
     const bool rounds = tolerance.bound > 0 && std::isfinite(error);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -68,6 +69,20 @@ TEST(Compare, GrantsUnitsInTheLastPlaceWhereThereIsABound) {
   EXPECT_TRUE(compared<float>({next}, {1.0F}, {1e-9, 0.5}, DType::f32).offence);
   EXPECT_TRUE(compared<float>({next}, {1.0F}, {0, 1}, DType::f32).offence);
   EXPECT_FALSE(compared<float>({1e30F}, {1.0F}, {HUGE_VAL, 1}, DType::f32).offence);
+}
+
+TEST(Compare, IntegersMayDifferByMoreThanTheirTypeHolds) {
+  const auto far = [](auto got, auto exact, DType dtype) {
+    const auto c = compared<decltype(got)>({got}, {exact}, {}, dtype);
+    EXPECT_TRUE(c.offence) << got << ", " << exact;
+    return c.largest;
+  };
+  using Int = std::numeric_limits<std::int32_t>;
+  using Long = std::numeric_limits<std::int64_t>;
+  EXPECT_EQ(far(Int::min() + 5, 5, DType::i32), 0x1p31);
+  EXPECT_EQ(far(Int::max(), Int::min(), DType::i32), 0x1p32 - 1);
+  EXPECT_EQ(far(Long::min(), std::int64_t{0}, DType::i64), 0x1p63);
+  EXPECT_EQ(far(std::uint32_t{0}, ~std::uint32_t{0}, DType::u32), 0x1p32 - 1);
 }
 
 TEST(Compare, WhatIsNotFiniteMustBeTheSame) {
