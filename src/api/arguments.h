@@ -137,6 +137,7 @@ int later(laconic_comm* comm, const laconic_options* options, laconic_request** 
   return guarded([&] {
     if (request != nullptr) *request = nullptr;
     const Communicator& c = required(comm);
+    comm->require_usable();
     require_background(*comm);
     comm->background->whole([&] {
       Chosen chosen(options, c);

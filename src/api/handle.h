@@ -31,6 +31,27 @@ struct laconic_comm {
       no_background = e.what();
     }
   }
+  /// What a call in the background has left in its middle ends the communicator's own calls, too.
+  void notice_failure() {
+    const bool messages = mailroom == nullptr || mailroom->usable();
+    const bool collectives = background == nullptr || background->usable();
+    if (!messages || !collectives) comm.mark_unusable();
+  }
+  /// Throws if it cannot be used any more.
+  void require_usable() {
+    notice_failure();
+    comm.require_usable();
+  }
+  /// get() gives the report of a call in the background, or throws what that threw.
+  template <typename Get>
+  void take_report(Get get) {
+    try {
+      comm.record(get());
+    } catch (...) {
+      notice_failure();
+      throw;
+    }
+  }
   /// Before the first call: where arrays lie from now on.
   void lay_arrays_in(std::unique_ptr<laconic::Memory> place) {
     if (background != nullptr) lay_arrays_in(*place, *background);
@@ -78,9 +99,6 @@ void fill(laconic_stats* out, const Stats& stats, const Report& last);
 
 /// Bound, threads and verification as the environment has them. Throws Error(invalid_argument).
 Options options_from_environment();
-
-/// The report of a message, into the statistics. Throws what it throws.
-void take_report(Mailroom::Submitted& message, laconic_comm& comm);
 
 /// Runs work and turns what it throws into a code.
 template <typename Work>

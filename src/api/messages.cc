@@ -41,22 +41,13 @@ Letter::In inward(void* buf, size_t count, laconic_dtype dtype, int source, int 
   return {{buffer(buf), count, as_dtype(dtype)}, source, tag};
 }
 
-/// What a message in the background has left in its middle ends the communicator's own calls, too.
-void notice_failure(laconic_comm& comm) {
-  if (comm.mailroom != nullptr && !comm.mailroom->usable()) comm.comm.mark_unusable();
-}
-void require_usable(laconic_comm& comm) {
-  notice_failure(comm);
-  comm.comm.require_usable();
-}
-
 /// Behind those that are under way, if any are.
 void now(laconic_comm& comm, const Message& message, size_t* received) {
   const bool busy = comm.mailroom != nullptr && !comm.mailroom->idle();  // first: what has failed is idle, too
-  require_usable(comm);
+  comm.require_usable();
   if (busy) {
     auto submitted = comm.mailroom->submit(message.letter, message.options, message.wrong, received);
-    return take_report(submitted, comm);
+    return comm.take_report([&] { return submitted.get(); });
   }
   const Received got = exchange(message.letter, comm.comm, message.options, message.wrong);
   if (received != nullptr) *received = got.count;
@@ -71,7 +62,7 @@ int block(laconic_comm* comm, const laconic_options* options, std::initializer_l
 }
 
 Mailroom& mailroom_of(laconic_comm& comm) {
-  require_usable(comm);
+  comm.require_usable();
   if (comm.memory != nullptr) {
     throw Error(Code::unsupported, "non-blocking messages: none of arrays in the memory of a GPU");
   }
@@ -114,16 +105,6 @@ int begin(laconic_comm* comm, const laconic_options* options, std::initializer_l
 }
 
 }  // namespace
-
-void take_report(Mailroom::Submitted& message, laconic_comm& comm) {
-  try {
-    comm.comm.record(message.get());
-  } catch (...) {
-    notice_failure(comm);
-    throw;
-  }
-}
-
 }  // namespace laconic::api
 
 namespace api = laconic::api;

@@ -14,17 +14,18 @@ bool is_done(const laconic_request& request) {
 /// Takes a finished call's request away; throws what the call threw.
 void finish(laconic_request** request) {
   const std::unique_ptr<laconic_request> done(std::exchange(*request, nullptr));
-  const auto of = done->comm.lock();
-  if (done->message && of) return take_report(*done->message, *of);
-  const Report report = done->message ? done->message->get() : done->result.get();
-  if (of) of->comm.record(report);
+  const auto get = [&] { return done->message ? done->message->get() : done->result.get(); };
+  if (const auto of = done->comm.lock()) {
+    of->take_report(get);
+  } else {
+    get();
+  }
 }
 
 }  // namespace
 
 void require_background(laconic_comm& comm) {
   if (comm.background == nullptr && comm.no_background.empty()) {
-    comm.comm.require_usable();
     try {
       comm.begin_background();
     } catch (...) {  // the others have theirs, or wait

@@ -8,7 +8,15 @@ Background::Background(std::unique_ptr<Transport> transport) : comm_(std::move(t
 
 std::future<Report> Background::submit(Work work) {
   if (broken_) Communicator::refuse_further_calls();
-  const auto task = std::make_shared<std::packaged_task<Report(Communicator&)>>(std::move(work));
+  const auto task =
+      std::make_shared<std::packaged_task<Report(Communicator&)>>([this, work = std::move(work)](Communicator& on) {
+        try {
+          return work(on);
+        } catch (...) {
+          usable_ = on.usable();
+          throw;
+        }
+      });
   std::future<Report> result = task->get_future();
   worker_.submit([this, task] { (*task)(comm_); });
   return result;

@@ -26,6 +26,8 @@ class Background {
   /// Before the first call: all arrays lie in `memory`, which must outlive this and be nobody else's.
   void use(Memory& memory) { comm_.use(memory); }
 
+  /// As Communicator::usable(), of the thread's: false before the future of a call that it broke in is ready.
+  [[nodiscard]] bool usable() const { return usable_; }
   /// The report, or the Error that the call threw. Throws Error(transport) after a call was not whole().
   std::future<Report> submit(Work work);
   /// Runs what makes a call and submits it. What is no Error (memory that ran out) leaves this rank without the call
@@ -43,6 +45,7 @@ class Background {
   }
 
  private:
+  std::atomic<bool> usable_ = true;
   std::atomic<bool> broken_ = false;
   Communicator comm_;
   Worker worker_;  ///< behind what its jobs use: destroyed first, it waits for them
