@@ -20,6 +20,7 @@ constexpr std::uint8_t flag_in_place = 2;
 constexpr std::uint8_t flag_verify = 4;
 constexpr std::uint8_t flag_news = 8;
 constexpr std::uint8_t flag_check = 16;
+constexpr std::uint8_t flag_irregular = 32;
 
 /// A Proposal on the wire. Fixed size, no padding, little endian.
 struct Record {
@@ -63,7 +64,7 @@ Record pack(const Proposal& p, std::uint8_t turn) {
   r.bound_sigmas = p.bound.sigmas;
   r.flags = static_cast<std::uint8_t>((p.confirm ? flag_confirm : 0U) | (p.in_place ? flag_in_place : 0U) |
                                       (p.verify ? flag_verify : 0U) | (p.news ? flag_news : 0U) |
-                                      (p.check ? flag_check : 0U));
+                                      (p.check ? flag_check : 0U) | (p.irregular ? flag_irregular : 0U));
   r.schedule = static_cast<std::uint8_t>(p.schedule);
   r.codec = static_cast<std::uint8_t>(p.codec);
   r.framework = static_cast<std::uint8_t>(p.framework);
@@ -108,6 +109,10 @@ std::string name_of(std::uint8_t codec) {
   return known != nullptr ? std::string(known->name()) : std::to_string(codec);
 }
 
+std::string call_of(const Record& r) {
+  return std::string(name_of(static_cast<Collective>(r.collective))) + ((r.flags & flag_irregular) != 0 ? "v" : "");
+}
+
 /// That all call the same, in the same words: what else must be equal depends on that.
 void require_one_collective(const std::vector<Record>& all) {
   const Record& first = all.front();
@@ -117,9 +122,8 @@ void require_one_collective(const std::vector<Record>& all) {
     if (other.version != first.version)
       throw_mismatch(what, "record version", static_cast<int>(r), std::to_string(other.version),
                      std::to_string(first.version));
-    if (other.collective != first.collective)
-      throw_mismatch(what, "collective", static_cast<int>(r), name_of(static_cast<Collective>(other.collective)),
-                     name_of(what));
+    const std::string theirs = call_of(other), ours = call_of(first);
+    if (theirs != ours) throw_mismatch(what, "collective", static_cast<int>(r), theirs, ours);
   }
 }
 

@@ -50,6 +50,7 @@ struct Proposal {
   bool verify = false;                   ///< wish
   bool check = false;                    ///< wish
   bool in_place = false;                 ///< where that must have consequences on the other ranks too
+  bool irregular = false;                ///< a v-collective
   bool news = false;                     ///< Asking::take_news()
   Range range{};
   std::optional<Error> refused;  ///< this rank cannot take part in the data exchange, and why

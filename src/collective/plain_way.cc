@@ -142,6 +142,7 @@ std::optional<std::uint64_t> elements_of_sound(const ConstArray& whole, const Pa
 }
 
 void PlainWay::prepare() {
+  call_.proposal().irregular = plain_.irregular;
   const Options& o = call_.options();
   if (!o.leave_way_open() || comm_.size() == 1) return;
   if (!plain_.known && comm_.in_advance()) {

@@ -9,6 +9,7 @@
 
 #include "collective/allgather.h"
 #include "collective/allreduce.h"
+#include "collective/alltoall.h"
 #include "collective/bcast.h"
 #include "collective/fields.h"
 #include "collective/metadata.h"
@@ -130,6 +131,36 @@ TEST(Agreement, AnotherCollectiveWhoseRanksPassOtherThingsAlike) {
       },
       20);
   for (const std::string& text : said) EXPECT_EQ(text.find("scatter: rank 2 passed collective bcast"), 0U) << text;
+}
+
+// Their ranks would go separate ways after the exchange.
+TEST(Agreement, AVCollectiveIsAnotherOne) {
+  for (const Mode mode : {Mode::automatic, Mode::compressed, Mode::plain}) {
+    std::vector<std::string> said(ranks);
+    run_ranks(
+        ranks,
+        [&](Transport& t) {
+          Communicator comm(t);
+          Options options = usual().options;
+          options.mode = mode;
+          options.check = true;
+          const std::vector<float> send(ranks * 1000);
+          std::vector<float> recv(send.size());
+          const std::vector<std::size_t> counts(ranks, 1000);
+          try {
+            if (t.rank() == odd_one) {
+              alltoallv(view(send), {.counts = counts}, view(recv), {.counts = counts}, comm, options);
+            } else {
+              alltoall(view(send), view(recv), comm, options);
+            }
+          } catch (const Error& e) {
+            said[static_cast<std::size_t>(t.rank())] = e.what();
+          }
+        },
+        20);
+    for (const std::string& text : said)
+      EXPECT_EQ(text.find("alltoall: rank 2 passed collective alltoallv, rank 0 passed alltoall;"), 0U) << text;
+  }
 }
 
 TEST(Agreement, CountOfAnAllgather) {
