@@ -120,8 +120,14 @@ const Report& alltoallv(const ConstArray& send, const Parts& out, const MutArray
     if (send.data != recv.data || send.count == 0 || alike) return;
     throw Error(Code::invalid_argument, "in place, counts and displs of send and recv must be the same");
   });
-  call.check_parts(out, send.count, own);
-  call.check_parts(in, recv.count, own);
+  call.check([&] {
+    if (me >= send_counts.size() || me >= recv_counts.size() || send_counts[me] == recv_counts[me]) return;
+    const std::string entry = " counts[" + std::to_string(me) + "] is ";
+    throw Error(Code::invalid_argument, "send" + entry + std::to_string(send_counts[me]) + ", recv" + entry +
+                                            std::to_string(recv_counts[me]) + ": what a rank sends itself it receives");
+  });
+  call.check_parts(out, send.count, own, "send ");
+  call.check_parts(in, recv.count, own, "recv ");
   std::vector<ConstArray> parts;
   std::vector<MutArray> places;
   call.check([&] {

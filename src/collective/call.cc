@@ -183,12 +183,12 @@ void Call::check_reduction(ConstArray send, MutArray recv, Op op) {
   check_same_count(send, recv);
 }
 
-void Call::check_parts(const Parts& parts, std::size_t total, std::size_t own) {
+void Call::check_parts(const Parts& parts, std::size_t total, std::size_t own, const std::string& side) {
   const auto& counts = parts.counts;
   const auto& displs = parts.displs;
   const auto require_one_each = [&](const char* name, std::size_t entries) {
     if (entries == static_cast<std::size_t>(comm_.size())) return;
-    throw Error(Code::invalid_argument, std::string(name) + " has " + std::to_string(entries) +
+    throw Error(Code::invalid_argument, side + name + " has " + std::to_string(entries) +
                                             " entries, want one for each of " + std::to_string(comm_.size()) +
                                             " ranks");
   };
@@ -197,12 +197,12 @@ void Call::check_parts(const Parts& parts, std::size_t total, std::size_t own) {
     if (!displs.empty()) require_one_each("displs", displs.size());
     const std::size_t sum = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
     if (displs.empty() && total != sum) {
-      throw Error(Code::invalid_argument, "the array for all ranks has " + std::to_string(total) +
+      throw Error(Code::invalid_argument, "the " + side + "array for all ranks has " + std::to_string(total) +
                                               " elements, counts add up to " + std::to_string(sum));
     }
     for (std::size_t r = 0; r < displs.size(); ++r) {
       if (counts[r] == 0 || (displs[r] <= total && counts[r] <= total - displs[r])) continue;
-      throw Error(Code::invalid_argument, "the array for all ranks has " + std::to_string(total) +
+      throw Error(Code::invalid_argument, "the " + side + "array for all ranks has " + std::to_string(total) +
                                               " elements, displs[" + std::to_string(r) +
                                               "] = " + std::to_string(displs[r]) + " and counts[" + std::to_string(r) +
                                               "] = " + std::to_string(counts[r]) + " lead beyond");

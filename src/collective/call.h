@@ -48,8 +48,8 @@ class Call {
   /// All of a reduction's that has the same count on both sides.
   void check_reduction(ConstArray send, MutArray recv, Op op);
   /// Of a rank that knows the parts of all ranks in its array of `total` elements: one for each rank, which fill it or,
-  /// with displacements, lie in it; this rank's has `own` elements.
-  void check_parts(const Parts& parts, std::size_t total, std::size_t own);
+  /// with displacements, lie in it; this rank's has `own` elements. `side` stands before their names in errors.
+  void check_parts(const Parts& parts, std::size_t total, std::size_t own, const std::string& side = "");
   /// That nothing is written twice, and nothing written over that is sent (but for this rank's own part in its place).
   void check_apart(const std::vector<ConstArray>& sent, const std::vector<MutArray>& written);
 

@@ -62,8 +62,9 @@ MutArray slice_of(MutArray array, std::size_t first, std::size_t count);
 /// The one with most elements; `none` where there is no part.
 ConstArray longest_of(const std::vector<ConstArray>& parts, ConstArray none);
 
-/// True when they share memory.
+/// True when they share memory. An array without elements shares none, wherever it lies.
 inline bool overlap(const ConstArray& a, const ConstArray& b) {
+  if (a.count == 0 || b.count == 0) return false;
   const auto* pa = static_cast<const std::uint8_t*>(a.data);
   const auto* pb = static_cast<const std::uint8_t*>(b.data);
   return std::less<>()(pa, pb + b.bytes()) && std::less<>()(pb, pa + a.bytes());
