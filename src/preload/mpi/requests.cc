@@ -25,9 +25,11 @@ namespace {
 MPI_Comm bell = MPI_COMM_NULL;
 int bell_tags = 32767;
 
-int next_bell_tag() {
-  static std::atomic<unsigned> used{0};
-  return static_cast<int>(used.fetch_add(1, std::memory_order_relaxed) % static_cast<unsigned>(bell_tags));
+/// Tags come round again. Those of persistent calls, which keep theirs, do not meet the others'.
+int next_bell_tag(bool persistent) {
+  static std::atomic<unsigned> used[2];
+  const auto half = static_cast<unsigned>(bell_tags) / 2;
+  return static_cast<int>(used[persistent].fetch_add(1, std::memory_order_relaxed) % half + (persistent ? half : 0));
 }
 
 /// After an error the message is longer than what is received: so the program's MPI_Wait or MPI_Test returns one, too.
@@ -128,8 +130,9 @@ bool serve(Runtime& runtime, Line& line, const Call& call, const std::string& la
 
 /// The request that the program has for a call: a receive.
 struct Bell {
+  explicit Bell(bool persistent) : tag(next_bell_tag(persistent)) {}
   MPI_Request request = MPI_REQUEST_NULL;
-  int tag = next_bell_tag();
+  int tag;
 };
 
 std::mutex waiting_mutex;                 // NOLINT(cert-err58-cpp)
@@ -218,7 +221,7 @@ int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, cons
     }
     PlainCall plain = [start = keep(call)](MPI_Comm comm) { return to_the_end(start, comm); };
     const auto pending = std::make_shared<const Pending>(Pending{call, std::move(plain), label});
-    Bell mine;
+    Bell mine(false);
     code = PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, mine.tag, bell, &mine.request);
     if (code != MPI_SUCCESS) return;
     *request = mine.request;
@@ -242,7 +245,7 @@ int make_persistent(Runtime& runtime, Group& group, Call call, const std::functi
   }
   int code = MPI_SUCCESS;
   const std::string failure = failure_of([&] {
-    Bell mine;
+    Bell mine(true);
     code = PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, mine.tag, bell, &mine.request);
     if (code != MPI_SUCCESS) return;
     PlainCall plain = keep(call);
@@ -329,7 +332,7 @@ void prepare_requests() {
   int* most = nullptr;
   int found = 0;
   PMPI_Comm_get_attr(bell, MPI_TAG_UB, static_cast<void*>(&most), &found);
-  if (found != 0) bell_tags = std::max(1, *most);
+  if (found != 0) bell_tags = std::max(2, *most);
 }
 
 void release_requests() {
