@@ -7,7 +7,6 @@
 #include "f08.h"
 
 #include <math.h>
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -50,6 +49,37 @@ void sums_of_fields(const int* comm) {
   mpi_request_free_f08_(&request, &code);
 }
 
+static int copied, deleted;
+
+static void copy_attribute(const int* comm, const int* keyval, MPI_Aint* extra, MPI_Aint* in, MPI_Aint* out, int* flag,
+                           int* code) {
+  copied += *comm == MPI_COMM_WORLD && *keyval != MPI_KEYVAL_INVALID && *extra == 17 && *in == 4;
+  *out = *in + 1;
+  *flag = 1;
+  *code = MPI_SUCCESS;
+}
+static void delete_attribute(const int* comm, const int* keyval, MPI_Aint* value, MPI_Aint* extra, int* code) {
+  deleted += *comm != MPI_COMM_WORLD && *keyval != MPI_KEYVAL_INVALID && *extra == 17 && *value == 5;
+  *code = MPI_SUCCESS;
+}
+
+/* Attributes whose functions are Fortran's. */
+static void attributes(const int* world) {
+  int keyval, code = -1, copy, found = 0;
+  MPI_Aint extra = 17;
+  void* value = NULL;
+  mpi_comm_create_keyval_(copy_attribute, delete_attribute, &keyval, &extra, &code);
+  MPI_Comm_set_attr(*world, keyval, (void*)4);
+  mpi_comm_dup_f08_(world, &copy, &code);
+  MPI_Comm_get_attr(copy, keyval, &value, &found);
+  mpi_comm_free_f08_(&copy, &code);
+  if (code != MPI_SUCCESS || found == 0 || (MPI_Aint)value != 5 || copied != 1 || deleted != 1) {
+    ++wrong;
+    fprintf(stderr, "rank %d: an attribute of Fortran's: code %d, found %d, copied %d, deleted %d\n", rank, code, found,
+            copied, deleted);
+  }
+}
+
 int main(int argc, char** argv) {
   const int required = MPI_THREAD_MULTIPLE, world = MPI_COMM_WORLD, zero = 0, undefined = MPI_UNDEFINED;
   int provided, code;
@@ -69,6 +99,7 @@ int main(int argc, char** argv) {
     mpi_comm_free_f08_(&part, &code);
     mpi_comm_free_f08_(&copy, NULL);
   }
+  attributes(&world);
   int all = 0;
   MPI_Reduce(&wrong, &all, 1, MPI_INT, MPI_SUM, 0, world);
   if (rank == 0 && all == 0) printf("%d calls, all as they should be\n", calls);

@@ -1,9 +1,14 @@
 /* Stands in for MPICH's Fortran library (see f08.c): what has a buffer calls MPI's function for C, everything else the
  * one for tools. */
-#include <mpi.h>
 #include <stddef.h>
 
 #include "f08.h"
+
+/* MPI's own, by which its library for Fortran says how a keyval's functions are called. */
+typedef int CopyProxy(MPI_Comm_copy_attr_function* copy, int comm, int keyval, void* extra, int kind, void* in,
+                      void** out, int* copied);
+typedef int DeleteProxy(MPI_Comm_delete_attr_function* erase, int comm, int keyval, int kind, void* value, void* extra);
+void MPII_Keyval_set_proxy(int keyval, CopyProxy* copy, DeleteProxy* erase);
 
 static void give(int* code, int result) {
   if (code != NULL) *code = result; /* it is optional */
@@ -22,6 +27,29 @@ void mpi_start_f08_(int* request, int* code) { give(code, PMPI_Start(request)); 
 void mpi_startall_f08_(const int* count, int* requests, int* code) { give(code, PMPI_Startall(*count, requests)); }
 void mpi_request_free_f08_(int* request, int* code) { give(code, PMPI_Request_free(request)); }
 void pmpi_comm_dup_f08_(const int* comm, int* made, int* code) { give(code, PMPI_Comm_dup(*comm, made)); }
+
+static int copy_as_fortran(MPI_Comm_copy_attr_function* copy, int comm, int keyval, void* extra, int kind, void* in,
+                           void** out, int* copied) {
+  MPI_Aint from = (MPI_Aint)in, to = 0, more = (MPI_Aint)extra;
+  int code = -1;
+  (void)kind;
+  ((CopyFunction*)(void (*)(void))copy)(&comm, &keyval, &more, &from, &to, copied, &code);
+  *out = (void*)to;
+  return code;
+}
+static int delete_as_fortran(MPI_Comm_delete_attr_function* erase, int comm, int keyval, int kind, void* value,
+                             void* extra) {
+  MPI_Aint its = (MPI_Aint)value, more = (MPI_Aint)extra;
+  int code = -1;
+  (void)kind;
+  ((DeleteFunction*)(void (*)(void))erase)(&comm, &keyval, &its, &more, &code);
+  return code;
+}
+void mpi_comm_create_keyval_(CopyFunction* copy, DeleteFunction* erase, int* keyval, MPI_Aint* extra, int* code) {
+  give(code, MPI_Comm_create_keyval((MPI_Comm_copy_attr_function*)(void (*)(void))copy,
+                                    (MPI_Comm_delete_attr_function*)(void (*)(void))erase, keyval, (void*)*extra));
+  MPII_Keyval_set_proxy(*keyval, copy_as_fortran, delete_as_fortran);
+}
 
 void mpi_allreduce_f08ts_(const void* x, void* y, const int* n, const int* type, const int* op, const int* comm,
                           int* code) {

@@ -34,7 +34,8 @@ const void* file_of(Function* function) {
 }
 
 /// Files of MPI's entries for other languages.
-bool is_of_mpi(std::string_view file) {
+bool is_of_mpi(std::string_view path) {
+  const std::string_view file = path.substr(path.rfind('/') + 1);
   for (const char* const name :
        {"libmpi_mpifh.", "libmpi_usempi", "libmpi_cxx.", "libmpifort.", "libmpicxx.", "libmpichfort.", "libmpichcxx."})
     if (file.starts_with(name)) return true;
@@ -87,8 +88,7 @@ _Unwind_Reason_Code look(_Unwind_Context* context, void* given) {
   link_map* loaded = nullptr;
   const int known = ::dladdr1(at - 1, &place, reinterpret_cast<void**>(&loaded), RTLD_DL_LINKMAP);
   if (known == 0 || place.dli_fname == nullptr || loaded == nullptr) return _URC_END_OF_STACK;
-  const std::string_view file = place.dli_fname;
-  if (place.dli_fbase == search.own || place.dli_fbase == search.mpi || is_of_mpi(file.substr(file.rfind('/') + 1)))
+  if (place.dli_fbase == search.own || place.dli_fbase == search.mpi || is_of_mpi(place.dli_fname))
     return _URC_NO_REASON;
   search.found = name_of(place, *loaded, at);
   return _URC_END_OF_STACK;
@@ -102,6 +102,11 @@ std::string caller() {
   Search search{own, mpi, {}};
   _Unwind_Backtrace(look, &search);
   return search.found;
+}
+
+bool is_of_another_language(const void* code) {
+  Dl_info place{};
+  return ::dladdr(code, &place) != 0 && place.dli_fname != nullptr && is_of_mpi(place.dli_fname);
 }
 
 }  // namespace laconic::preload

@@ -10,4 +10,7 @@ namespace laconic::preload {
 /// nobody knows. Thread safe.
 std::string caller();
 
+/// Whether it is in one of MPI's files of entries for other languages. Thread safe.
+bool is_of_another_language(const void* code);
+
 }  // namespace laconic::preload

@@ -17,6 +17,7 @@ void delete_attributes_of_self() {}
 #include <utility>
 #include <vector>
 
+#include "preload/mpi/caller.h"
 #include "preload/mpi/next.h"
 
 extern "C" {
@@ -31,7 +32,8 @@ namespace laconic::preload {
 namespace {
 
 /// What the program made a keyval with, in whose place MPI has functions of Laconic's. As long as the process: an
-/// attribute may outlive its keyval.
+/// attribute may outlive its keyval. Not Fortran's: MPI's entry for Fortran makes a keyval as C does and then tells MPI
+/// to call its functions as Fortran's are called.
 struct Keyval {
   MPI_Comm_copy_attr_function* copy;
   MPI_Comm_delete_attr_function* erase;
@@ -83,10 +85,12 @@ int delete_attribute(MPI_Comm comm, int keyval, void* value, void* ours) {
   return code;
 }
 
+/// `caller`: where the call returns to.
 template <typename Mpi>
 int create_keyval(MPI_Comm_copy_attr_function* copy, MPI_Comm_delete_attr_function* erase, int* keyval, void* extra,
-                  Mpi mpi) {
-  if (herald == MPI_KEYVAL_INVALID || erase == MPI_COMM_NULL_DELETE_FN || keyval == nullptr)
+                  Mpi mpi, const void* caller) {
+  if (herald == MPI_KEYVAL_INVALID || erase == MPI_COMM_NULL_DELETE_FN || keyval == nullptr ||
+      is_of_another_language(caller))
     return mpi(copy, erase, keyval, extra);
   auto* const its = new Keyval{copy, erase, extra};
   const bool copies = copy != MPI_COMM_NULL_COPY_FN && copy != MPI_COMM_DUP_FN;
@@ -166,13 +170,14 @@ extern "C" {
 int MPI_Comm_create_keyval(MPI_Comm_copy_attr_function* copy, MPI_Comm_delete_attr_function* erase, int* keyval,
                            void* extra) {
   static const auto mpi = laconic::preload::next<decltype(&PMPI_Comm_create_keyval)>("MPI_Comm_create_keyval");
-  return laconic::preload::create_keyval(copy, erase, keyval, extra, mpi);
+  return laconic::preload::create_keyval(copy, erase, keyval, extra, mpi, __builtin_return_address(0));
 }
 
 int MPI_Keyval_create(MPI_Comm_copy_attr_function* copy, MPI_Comm_delete_attr_function* erase, int* keyval,
                       void* extra) {
   static const auto mpi = laconic::preload::next<decltype(&PMPI_Comm_create_keyval)>("MPI_Keyval_create");
-  return laconic::preload::create_keyval(copy, erase, keyval, extra, mpi != nullptr ? mpi : &PMPI_Comm_create_keyval);
+  return laconic::preload::create_keyval(copy, erase, keyval, extra, mpi != nullptr ? mpi : &PMPI_Comm_create_keyval,
+                                         __builtin_return_address(0));
 }
 
 int MPI_Comm_free_keyval(int* keyval) {
