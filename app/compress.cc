@@ -130,7 +130,7 @@ std::size_t compress_segment(ConstArray x, Extents extents, const CompressOption
     compare(outcome.quality, x, {decoded.data(), x.count, x.dtype}, bound, options.fill);
     if (outcome.quality.violations > 0)
       throw Failure(Exit::bound_violated,
-                    fmt::format("verification failed: {} of {} values are outside the bound {:g}; nothing was written",
+                    fmt::format("verification failed: {} of {} values are outside the bound {:g}; no file was written",
                                 outcome.quality.violations, x.count, bound));
   }
   return bytes;
