@@ -103,6 +103,7 @@ template <typename Arguments>
 int now(laconic_comm* comm, const laconic_options* options, const Arguments& call) noexcept {
   return guarded([&] {
     Communicator& c = required(comm);
+    comm->notice_failure();
     if (options == nullptr) {
       make(call, c, c.defaults());
     } else {

@@ -9,6 +9,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <typeinfo>
 #include <utility>
 
 #include "collective/background.h"
@@ -108,8 +109,8 @@ int guarded(Work&& work) noexcept {
     return LACONIC_OK;
   } catch (const Error& e) {
     return report(e.code(), e.what());
-  } catch (const std::bad_alloc&) {
-    return report(Code::internal, "out of memory");
+  } catch (const std::bad_alloc& e) {
+    return report(Code::internal, typeid(e) == typeid(std::bad_alloc) ? "out of memory" : e.what());
   } catch (const std::exception& e) {
     return report(Code::internal, e.what());
   }

@@ -12,8 +12,11 @@ std::future<Report> Background::submit(Work work) {
       std::make_shared<std::packaged_task<Report(Communicator&)>>([this, work = std::move(work)](Communicator& on) {
         try {
           return work(on);
+        } catch (const Error&) {
+          if (!on.usable()) usable_ = false;
+          throw;
         } catch (...) {
-          usable_ = on.usable();
+          usable_ = false;
           throw;
         }
       });

@@ -26,7 +26,8 @@ class Background {
   /// Before the first call: all arrays lie in `memory`, which must outlive this and be nobody else's.
   void use(Memory& memory) { comm_.use(memory); }
 
-  /// As Communicator::usable(), of the thread's: false before the future of a call that it broke in is ready.
+  /// As Communicator::usable(), of the thread's, before the future of a call that ended it is ready; and false after a
+  /// call was not whole().
   [[nodiscard]] bool usable() const { return usable_; }
   /// The report, or the Error that the call threw. Throws Error(transport) after a call was not whole().
   std::future<Report> submit(Work work);
@@ -39,6 +40,7 @@ class Background {
     } catch (const Error&) {
       throw;
     } catch (...) {
+      usable_ = false;
       broken_ = true;
       throw;
     }

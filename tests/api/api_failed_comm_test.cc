@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <laconic/laconic.h>
 
+#include <chrono>
+#include <exception>
 #include <functional>
 #include <latch>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "api/handle.h"
@@ -23,7 +26,11 @@ void without_rank_1(const std::function<void(laconic_comm&)>& calls) {
         laconic_comm comm(t.duplicate(), Options{});
         comm.begin_background();
         if (t.rank() == 1) return over.wait();
-        calls(comm);
+        try {
+          calls(comm);
+        } catch (const std::exception& e) {
+          ADD_FAILURE() << e.what();
+        }
         over.count_down();
       },
       2);
@@ -63,6 +70,17 @@ TEST(ApiFailedComm, ByANonBlockingCall) {
     EXPECT_EQ(request, nullptr);
     const float one = 1;
     expect_refused(laconic_send(&one, 1, LACONIC_F32, 1, 0, &comm, nullptr));
+  });
+}
+
+TEST(ApiFailedComm, ByANonBlockingCallThatNobodyHasWaitedFor) {
+  without_rank_1([](laconic_comm& comm) {
+    Sum sum;
+    laconic_request* request = nullptr;
+    ASSERT_EQ(sum.later(comm, &request), LACONIC_OK) << laconic_last_error();
+    while (comm.background->usable()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    expect_refused(sum.now(comm));
+    EXPECT_EQ(laconic_wait(&request), LACONIC_TRANSPORT);
   });
 }
 
