@@ -4,6 +4,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <typeinfo>
 #include <utility>
 
 namespace laconic {
@@ -105,7 +106,7 @@ bool Pipeline::free_some() {
 
 void Pipeline::lack_memory(const std::exception& why) {
   if (failure_) return;
-  const bool plainly = dynamic_cast<const std::bad_alloc*>(&why) != nullptr;  // a GPU says more
+  const bool plainly = typeid(why) == typeid(std::bad_alloc);  // a GPU says more
   fail({Code::internal, program_.rank,
         "rank " + std::to_string(program_.rank) + ": " + (plainly ? "out of memory" : why.what())});
 }

@@ -52,6 +52,11 @@ struct HostRoom {
   bool registered = false;
 };
 
+/// As where the host's runs out: a call that lacks room for elements in its middle must end the communicator.
+struct OutOfMemory : std::bad_alloc {
+  [[nodiscard]] const char* what() const noexcept override { return "cudaMalloc: out of memory"; }
+};
+
 std::size_t in_pages(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   return std::max<std::size_t>(1, (bytes + page - 1) / page) * page;
@@ -117,7 +122,12 @@ Memory::After DeviceMemory::after_all_so_far() {
 Room DeviceMemory::array_room(std::size_t bytes) {
   void* data = nullptr;
   const BesideCaptures beside;
-  check_cuda(cudaMalloc(&data, std::max<std::size_t>(bytes, 1)), "cudaMalloc");
+  const cudaError_t done = cudaMalloc(&data, std::max<std::size_t>(bytes, 1));
+  if (done == cudaErrorMemoryAllocation) {
+    static_cast<void>(cudaGetLastError());
+    throw OutOfMemory();
+  }
+  check_cuda(done, "cudaMalloc");
   return {static_cast<std::uint8_t*>(data), [](std::uint8_t* p) {
             const BesideCaptures at_its_end;
             cudaFree(p);

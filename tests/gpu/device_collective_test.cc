@@ -2,10 +2,12 @@
 // on the host's. The fake's memory is closed to the host, so whatever touched an array directly would crash.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <limits>
 #include <mutex>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -471,6 +473,16 @@ TEST_F(Device, ArraysThatOverlapAreMoved) {
       r.memory().copy(there + to, there + from, bytes - by);
       EXPECT_TRUE(r.contents(x) == expected) << "by " << by << (to != 0 ? " up" : " down");
     }
+  });
+}
+
+// Else a rank that lacks room for a copy in the middle of a call would go on to its next one.
+TEST_F(Device, RoomThatThereIsNotEndsTheCommunicatorAsOnTheHost) {
+  run_ranks(1, [](Transport& t) {
+    Rank r(t, true);
+    const auto too_much = [&] { r.comm().whole([&] { r.memory().array_room(SIZE_MAX - 64); }); };
+    EXPECT_THROW(too_much(), std::bad_alloc);
+    EXPECT_FALSE(r.comm().usable());
   });
 }
 
