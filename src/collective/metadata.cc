@@ -12,7 +12,7 @@
 namespace laconic {
 namespace {
 
-constexpr std::uint32_t record_version = 0x4143414cU;  // "LACA": both ends speak the same record
+constexpr std::uint32_t record_version = 0x4243414cU;  // "LACB": both ends speak the same record
 constexpr std::size_t text_room = 136;
 using Text = std::array<char, text_room>;
 constexpr std::uint8_t flag_confirm = 1;
