@@ -37,7 +37,7 @@ const void* file_of(Function* function) {
 bool is_of_mpi(std::string_view path) {
   const std::string_view file = path.substr(path.rfind('/') + 1);
   for (const char* const name :
-       {"libmpi_mpifh.", "libmpi_usempi", "libmpi_cxx.", "libmpifort.", "libmpicxx.", "libmpichfort.", "libmpichcxx."})
+       {"libmpi_mpifh.", "libmpi_usempi", "libmpi_cxx.", "libmpifort", "libmpicxx.", "libmpichfort.", "libmpichcxx."})
     if (file.starts_with(name)) return true;
   return false;
 }

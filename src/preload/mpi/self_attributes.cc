@@ -33,7 +33,8 @@ namespace {
 
 /// What the program made a keyval with, in whose place MPI has functions of Laconic's. As long as the process: an
 /// attribute may outlive its keyval. Not Fortran's: MPI's entry for Fortran makes a keyval as C does and then tells MPI
-/// to call its functions as Fortran's are called.
+/// to call its functions as Fortran's are called. Their attributes are not noted; a program that has MPI's library for
+/// Fortran linked into it is not told apart.
 struct Keyval {
   MPI_Comm_copy_attr_function* copy;
   MPI_Comm_delete_attr_function* erase;
