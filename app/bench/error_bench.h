@@ -35,10 +35,12 @@ struct ErrorFigures {
   double max = 0;
   double exact = 0;             ///< share of the elements without any error
   double within_papers = 0;     ///< share within 2 sigma of the papers' model
-  double over_promise = 0;      ///< largest error (less half an ulp of the result) over what was promised
+  double over_promise = 0;      ///< largest error (less half an ulp of the result) over what was promised; the largest
+                                ///< number there is where a result is not finite, which is not counted elsewhere
   double beyond_bound = 0;      ///< share beyond the bound that was asked for, which one in sigmas allows
   std::vector<double> density;  ///< over [-density_reach, density_reach], bins of the same width; of error / scale
   double scale = 1;             ///< sqrt(n) of a sum, 1 / sqrt(n) of an average, else 1
+  [[nodiscard]] bool measured() const { return count > 0 || over_promise > 0; }
 };
 constexpr double density_reach = 4;
 

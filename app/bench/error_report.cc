@@ -65,7 +65,7 @@ std::string table_of(const std::vector<ErrorRow>& rows, Columns with) {
   if (with.field) head.insert(head.begin(), "field");
   Table table(head);
   for (const ErrorRow& r : rows)
-    if (r.measured.count > 0) table.row(cells(r, with));
+    if (r.measured.measured()) table.row(cells(r, with));
   return table.text();
 }
 
@@ -106,7 +106,7 @@ std::string to_text(const ErrorBenchOptions& options, const ErrorResult& result,
       "bias: mean, positive away from zero; in brackets what our model expects; papers: ZCCL, Theorems 1 and 2\n\n",
       human_bytes(static_cast<double>(options.bytes)), options.fields.size(), options.bound.to_string());
   const bool beyond = options.bound.scope == BoundScope::sigmas;
-  if (std::none_of(result.rows.begin(), result.rows.end(), [](const ErrorRow& r) { return r.measured.count > 0; })) {
+  if (std::none_of(result.rows.begin(), result.rows.end(), [](const ErrorRow& r) { return r.measured.measured(); })) {
     out += result.skipped.empty()
                ? "Nothing was measured: no element is a number on all ranks\n"
                : "Nothing was measured: no result has an error, as of constant data, whose range is 0\n";
