@@ -233,7 +233,7 @@ class BatchWriter {
     const std::size_t at = table_bytes(to_.count) + batches_.begin_of(slot.batch());
     if (at + bytes.size() > to_.out.size()) Sink::throw_no_room(first_without_room(slot.batch(), at));
     std::uint8_t* const to = to_.out.data() + at;
-    std::ranges::copy(bytes, to);  // of none yet: memcpy takes no null
+    if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
     return to;
   }
   void settle_oldest() {
