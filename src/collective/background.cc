@@ -7,7 +7,7 @@ namespace laconic {
 Background::Background(std::unique_ptr<Transport> transport) : comm_(std::move(transport)) {}
 
 std::future<Report> Background::submit(Work work) {
-  if (broken_) Communicator::refuse_further_calls();
+  if (!usable_) Communicator::refuse_further_calls();
   const auto task =
       std::make_shared<std::packaged_task<Report(Communicator&)>>([this, work = std::move(work)](Communicator& on) {
         try {

@@ -29,7 +29,7 @@ class Background {
   /// As Communicator::usable(), of the thread's, before the future of a call that ended it is ready; and false after a
   /// call was not whole().
   [[nodiscard]] bool usable() const { return usable_; }
-  /// The report, or the Error that the call threw. Throws Error(transport) after a call was not whole().
+  /// The report, or the Error that the call threw. Throws Error(transport) where it is not usable().
   std::future<Report> submit(Work work);
   /// Runs what makes a call and submits it. What is no Error (memory that ran out) leaves this rank without the call
   /// that the others make: it makes no more of them, lest its next one is taken for that.
@@ -41,14 +41,12 @@ class Background {
       throw;
     } catch (...) {
       usable_ = false;
-      broken_ = true;
       throw;
     }
   }
 
  private:
   std::atomic<bool> usable_ = true;
-  std::atomic<bool> broken_ = false;
   Communicator comm_;
   Worker worker_;  ///< behind what its jobs use: destroyed first, it waits for them
 };
