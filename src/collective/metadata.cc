@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <span>
+#include <type_traits>
 
 #include "collective/budget.h"
 #include "collective/exchange.h"
@@ -104,9 +105,18 @@ Bound bound_of(const Record& r) {
                                   "; all ranks of a call must pass the same");
 }
 
-std::string name_of(std::uint8_t codec) {
-  const Codec* known = find_codec(static_cast<CodecId>(codec));
-  return known != nullptr ? std::string(known->name()) : std::to_string(codec);
+std::string text_of(const Bound& bound) { return bound.to_string(); }
+std::string text_of(CodecId codec) {
+  const Codec* known = find_codec(codec);
+  return known != nullptr ? std::string(known->name()) : std::to_string(static_cast<int>(codec));
+}
+template <typename Value>
+std::string text_of(Value value) {
+  if constexpr (std::is_enum_v<Value>) {
+    return std::string(name_of(value));
+  } else {
+    return std::to_string(value);
+  }
 }
 
 std::string call_of(const Record& r) {
@@ -122,8 +132,8 @@ void require_one_collective(const std::vector<Record>& all) {
     if (other.version != first.version)
       throw_mismatch(what, "record version", static_cast<int>(r), std::to_string(other.version),
                      std::to_string(first.version));
-    const std::string theirs = call_of(other), ours = call_of(first);
-    if (theirs != ours) throw_mismatch(what, "collective", static_cast<int>(r), theirs, ours);
+    if (other.collective != first.collective || ((other.flags ^ first.flags) & flag_irregular) != 0)
+      throw_mismatch(what, "collective", static_cast<int>(r), call_of(other), call_of(first));
   }
 }
 
@@ -141,26 +151,21 @@ void require_equal(const std::vector<Record>& all, CountRule rule) {
   const auto what = static_cast<Collective>(first.collective);
   for (int r = 1; r < static_cast<int>(all.size()); ++r) {
     const Record& other = all[static_cast<std::size_t>(r)];
-    const auto differ = [&](const char* argument, const std::string& theirs, const std::string& ours) {
-      if (theirs != ours) throw_mismatch(what, argument, r, theirs, ours);
+    const auto differ = [&](const char* argument, const auto& theirs, const auto& ours) {
+      if (!(theirs == ours)) throw_mismatch(what, argument, r, text_of(theirs), text_of(ours));
     };
-    differ("dtype", std::string(name_of(static_cast<DType>(other.dtype))),
-           std::string(name_of(static_cast<DType>(first.dtype))));
-    differ("op", std::string(name_of(static_cast<Op>(other.op))), std::string(name_of(static_cast<Op>(first.op))));
-    if (!(bound_of(other) == bound_of(first))) {
-      throw_mismatch(what, "bound", r, bound_of(other).to_string(), bound_of(first).to_string());
-    }
-    differ("root", std::to_string(other.root), std::to_string(first.root));
-    differ("schedule", name_of(static_cast<Schedule>(other.schedule)), name_of(static_cast<Schedule>(first.schedule)));
-    differ("mode", std::string(name_of(static_cast<Mode>(other.mode))),
-           std::string(name_of(static_cast<Mode>(first.mode))));
-    differ("codec", name_of(other.codec), name_of(first.codec));
-    differ("framework", name_of(static_cast<Framework>(other.framework)),
-           name_of(static_cast<Framework>(first.framework)));
+    differ("dtype", static_cast<DType>(other.dtype), static_cast<DType>(first.dtype));
+    differ("op", static_cast<Op>(other.op), static_cast<Op>(first.op));
+    differ("bound", bound_of(other), bound_of(first));
+    differ("root", other.root, first.root);
+    differ("schedule", static_cast<Schedule>(other.schedule), static_cast<Schedule>(first.schedule));
+    differ("mode", static_cast<Mode>(other.mode), static_cast<Mode>(first.mode));
+    differ("codec", static_cast<CodecId>(other.codec), static_cast<CodecId>(first.codec));
+    differ("framework", static_cast<Framework>(other.framework), static_cast<Framework>(first.framework));
     // Of these that is what the parts come to, which nobody passed as it is.
     const bool in_parts = what == Collective::reduce_scatter || what == Collective::alltoall;
     const char* const count = in_parts ? "a total count of" : "count";
-    if (rule == CountRule::equal) differ(count, std::to_string(other.count), std::to_string(first.count));
+    if (rule == CountRule::equal) differ(count, other.count, first.count);
   }
 }
 
