@@ -140,8 +140,8 @@ void check_divisor(const Header& h, std::uint32_t divisor) {
 /// Throws Error(mismatch) unless both say as many elements on the same points.
 void check_alike(const Header& a, const Header& b) {
   if (!a.grid.same_points(b.grid))
-    throw Error(Code::mismatch, "the operands lie on different grids (step " + std::to_string(a.grid.step) + " and " +
-                                    std::to_string(b.grid.step) + ")");
+    throw Error(Code::mismatch,
+                "the operands lie on different grids (step " + shown(a.grid.step) + " and " + shown(b.grid.step) + ")");
   if (a.count != b.count)
     throw Error(Code::mismatch,
                 "the operands have " + std::to_string(a.count) + " and " + std::to_string(b.count) + " elements");
@@ -235,7 +235,7 @@ std::size_t encode_with(const Codec& codec, ConstArray x, const Grid& grid, MutB
     throw Error(Code::invalid_argument,
                 "grid: made for " + std::string(name_of(grid.dtype)) + ", but x is " + std::string(name_of(x.dtype)));
   require_dtype(codec, x.dtype);
-  Grid own = grid_for(codec, grid);
+  Grid own = grid_for(codec, grid, extents);
   if (codec.promise() == Promise::bounded && std::isinf(own.bound)) {
     const auto bytes = static_cast<std::size_t>(own.step / 8 * static_cast<double>(x.count));
     // Of a few hundred bytes the header is not held against them.

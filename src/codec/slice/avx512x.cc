@@ -260,8 +260,9 @@ const Kernels* avx512x_kernels() {
                            __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512vbmi") &&
                            __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512bitalg") &&
                            __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vpopcntdq") &&
-                           __builtin_cpu_supports("gfni") && __builtin_cpu_supports("bmi2");
-  return have ? found() : nullptr;
+                           __builtin_cpu_supports("gfni");
+  // Of what its functions are compiled for, AVX2's are the rest.
+  return have && avx2_kernels() != nullptr ? found() : nullptr;
 }
 
 }  // namespace laconic::slice
