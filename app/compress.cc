@@ -96,7 +96,7 @@ Grid choose_grid(const ArrayReader& in, const CompressOptions& options, const Co
                  std::vector<std::uint8_t>& buffer, const Session& session, Progress& progress) {
   const DType dtype = in.shape().dtype;
   Range range;
-  if (!needs_pass(dtype, bound)) return grid_for(codec, dtype, bound, range);
+  if (!needs_pass(dtype, bound)) return grid_for(codec, dtype, bound, range, extents_of(in.shape().dims));
   for_each_segment(in.count(), dtype, [&](std::uint64_t first, std::size_t n) {
     const MutArray piece{buffer.data(), n, dtype};
     in.read(first, piece);

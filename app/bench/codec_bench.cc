@@ -76,12 +76,15 @@ Grid grid_for(const LoadedField& f, const Bound& bound) {
 }
 
 /// What a codec is given at a bound. A rate codec gets the ratio that slice reaches there: the same bytes, so that the
-/// errors can be compared.
+/// errors can be compared, or the largest that it has.
 Grid grid_for(const Codec& codec, const LoadedField& f, const Bound& bound, Workspace& w) {
   const Grid grid = grid_for(f, bound);
   if (codec.promise() != Promise::rate) return laconic::grid_for(codec, grid);
+  const Extents extents = extents_of(f.field.shape.dims);
   const double ratio = static_cast<double>(w.x.bytes()) / static_cast<double>(frame::encode(w.x, grid, w.frame_x));
-  return rate_grid(grid.dtype, std::clamp(ratio, 1.0, 4.0 * static_cast<double>(size_of(grid.dtype))));
+  Grid rate = rate_grid(grid.dtype, std::clamp(ratio, 1.0, 8.0 * static_cast<double>(size_of(grid.dtype))));
+  rate.step = std::max(rate.step, codec.rates(grid.dtype, extents).least);
+  return laconic::grid_for(codec, rate, extents);
 }
 
 /// Encodes w.x, decodes it, and says what came of it.

@@ -22,6 +22,24 @@ std::string names_of(Want want) {
   return names;
 }
 
+std::string as_ratio(double ratio) { return Bound{.kind = BoundKind::ratio, .value = ratio}.to_string(); }
+
+/// To one of the rates that the codec has.
+Grid rounded_down(const Codec& codec, Grid grid, Extents extents) {
+  require_dtype(codec, grid.dtype);
+  const Rates rates = codec.rates(grid.dtype, extents);
+  if (grid.step < rates.least) {
+    const double bits = 8 * static_cast<double>(size_of(grid.dtype));
+    const double most = std::floor(10 * bits / rates.least) / 10;
+    throw Error(Code::unsupported, "bound: a ratio of " + as_ratio(bits / grid.step) + " is more than " +
+                                       std::string(codec.name()) + " has for " + std::string(name_of(grid.dtype)) +
+                                       (extents.fast == 0 ? ", where no extents are known" : " of such extents") +
+                                       "; ask for at most " + as_ratio(most));
+  }
+  grid.step = std::floor(grid.step / rates.unit) * rates.unit;
+  return grid;
+}
+
 }  // namespace
 
 std::span<const Codec* const> all_codecs() {
@@ -49,7 +67,7 @@ void require_dtype(const Codec& codec, DType dtype) {
                   "; these do: " + names_of([&](const Codec& c) { return c.available() && c.takes(dtype); }));
 }
 
-Grid grid_for(const Codec& codec, const Grid& grid) {
+Grid grid_for(const Codec& codec, const Grid& grid, Extents extents) {
   const bool rate = std::isinf(grid.bound);
   if (rate && codec.promise() == Promise::lossless)
     throw Error(Code::unsupported, "bound: " + std::string(codec.name()) +
@@ -58,21 +76,21 @@ Grid grid_for(const Codec& codec, const Grid& grid) {
   if (!rate && codec.promise() == Promise::rate)
     throw Error(Code::unsupported,
                 "bound: " + std::string(codec.name()) + " has a ratio, as 10x, and promises no error bound");
+  if (codec.promise() == Promise::rate) return rounded_down(codec, grid, extents);
   return codec.promise() == Promise::lossless ? Grid{.dtype = grid.dtype} : grid;
 }
 
 Grid rate_grid(DType dtype, double ratio) {
   const double bits = 8 * static_cast<double>(size_of(dtype));
   if (!(ratio >= 1 && ratio <= bits))
-    throw Error(Code::invalid_argument,
-                "bound: a ratio of " + Bound{.kind = BoundKind::ratio, .value = ratio}.to_string() + " for " +
-                    std::string(name_of(dtype)) + " is not between 1 and " + std::to_string(static_cast<int>(bits)));
+    throw Error(Code::invalid_argument, "bound: a ratio of " + as_ratio(ratio) + " for " + std::string(name_of(dtype)) +
+                                            " is not between 1 and " + std::to_string(static_cast<int>(bits)));
   return {.dtype = dtype, .step = bits / ratio, .bound = std::numeric_limits<double>::infinity(), .qbits = 0};
 }
 
-Grid grid_for(const Codec& codec, DType dtype, const Bound& bound, const Range& range) {
+Grid grid_for(const Codec& codec, DType dtype, const Bound& bound, const Range& range, Extents extents) {
   require_dtype(codec, dtype);
-  if (bound.is_ratio_of(dtype)) return grid_for(codec, rate_grid(dtype, bound.value));
+  if (bound.is_ratio_of(dtype)) return grid_for(codec, rate_grid(dtype, bound.value), extents);
   if (codec.promise() == Promise::rate) return grid_for(codec, Grid{.dtype = dtype});  // says why not
   if (codec.promise() == Promise::lossless || !is_float(dtype) || bound.kind == BoundKind::lossless)
     return Grid{.dtype = dtype};

@@ -33,7 +33,7 @@ enum class CodecId : std::uint8_t {
 enum class Promise : std::uint8_t {
   bounded,   ///< each within the grid's bound, exact where the grid is lossless
   lossless,  ///< every bit, whatever the bound
-  rate,      ///< the number of bytes; the error is what it is (NaN and infinities still come back)
+  rate,      ///< the bytes of a block; the error is what it is (NaN and infinities come back, beside)
 };
 
 /// What the header knows about a payload.
@@ -56,6 +56,11 @@ struct Extents {
 
 using CodecBytes = std::span<const std::uint8_t>;
 using CodecMutBytes = std::span<std::uint8_t>;
+
+/// The rates of a codec with Promise::rate, in bits per value: the lowest, and from there on all multiples of `unit`.
+struct Rates {
+  double least = 0, unit = 0;
+};
 
 /// Elements that are a sum's first term, and the grid that they are brought to. Null: there are none.
 struct LocalTerm {
@@ -102,6 +107,8 @@ class Codec {
   /// False: known, but its library was not there when Laconic was built. Encoding and decoding then throw
   /// Error(unsupported) that names the package.
   [[nodiscard]] virtual bool available() const { return true; }
+  /// What it can take for arrays with such extents, where it promises a rate.
+  [[nodiscard]] virtual Rates rates(DType, Extents) const { return {}; }
   /// Null for codecs whose streams do not add.
   [[nodiscard]] virtual const LinearCodec* linear() const { return nullptr; }
 
@@ -135,15 +142,16 @@ const Codec& find_codec(std::string_view name);
 void require_dtype(const Codec& codec, DType dtype);
 
 /// The grid that a codec is given for data on `grid`: a lossless codec's is lossless. For a rate codec `grid` must be
-/// one of rate_grid(), for a lossless one it must not, else Error(unsupported). One that keeps bounds may have such a
-/// grid too: its frames are then on the finest that keeps the ratio (rate_control.h).
-Grid grid_for(const Codec& codec, const Grid& grid);
+/// one of rate_grid(), for a lossless one it must not, else Error(unsupported); so is a ratio of which a rate codec
+/// takes more bits; its grid has the highest of its rates() that keeps it. One that keeps bounds may have such a grid
+/// too: its frames are then on the finest that keeps the ratio (rate_control.h).
+Grid grid_for(const Codec& codec, const Grid& grid, Extents extents = {});
 
 /// A ratio in place of a bound: step holds the bits per value, and the bound is infinite.
 Grid rate_grid(DType dtype, double ratio);
 
 /// From what a user asks for to what a codec is given, for values of this range. Throws Error(unsupported) for a bound
 /// that the codec has no use for, saying which kind would do.
-Grid grid_for(const Codec& codec, DType dtype, const Bound& bound, const Range& range);
+Grid grid_for(const Codec& codec, DType dtype, const Bound& bound, const Range& range, Extents extents = {});
 
 }  // namespace laconic

@@ -232,6 +232,47 @@ TEST(CodecNames, RatesSayTinyValuesAsWell) {
   }
 }
 
+TEST(CodecNames, RatesOfWholeBlocksAreNeverMoreThanWasAskedFor) {
+  const Codec& rate = find_codec("zfp-rate");
+  if (!rate.available()) GTEST_SKIP() << "zfp was not there when this was built";
+  constexpr std::size_t side = 64;
+  for (const DType t : {DType::f32, DType::f64}) {
+    const Array x = sample(t, Kind::smooth, side * side * side);
+    for (const Extents e : {Extents{}, Extents{side, 0}, Extents{side, side}}) {
+      const double block = e.fast == 0 ? 4 : e.middle == 0 ? 16 : 64;
+      const double most = 8 * static_cast<double>(size_of(t)) * block / (t == DType::f32 ? 9 : 12);
+      for (const double ratio : {1.5, 3.0, 7.0, 9.9, 10.0, 12.0, 14.2, 14.3, 20.0, 24.0, 30.0}) {
+        const Outcome f = encoded_by(rate, x, rate_grid(t, ratio), 1, e);
+        EXPECT_EQ(f.code, ratio <= most ? Code::ok : Code::unsupported) << ratio << " of " << most;
+        if (f.code != Code::ok) continue;
+        // A piece has a head of 16 bytes and a size, a frame one of 48.
+        const std::size_t beside = frame::header_bytes + 8 + 20 * (x.count / 16384 + 1);
+        EXPECT_LE(static_cast<double>(f.frame.size()),
+                  static_cast<double>(x.bytes.size()) / ratio + static_cast<double>(beside))
+            << ratio;
+        EXPECT_EQ(code_of_decoding(f.frame), Code::ok);
+      }
+    }
+  }
+}
+
+TEST(CodecNames, ARatioBeyondARatesNamesTheLargest) {
+  const Codec& rate = find_codec("zfp-rate");
+  if (!rate.available()) GTEST_SKIP() << "zfp was not there when this was built";
+  try {
+    grid_for(rate, DType::f32, Bound::parse("16x"), {});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::unsupported);
+    EXPECT_STREQ(
+        e.what(),
+        "bound: a ratio of 16x is more than zfp-rate has for f32, where no extents are known; ask for at most 14.2x");
+  }
+  EXPECT_EQ(grid_for(rate, DType::f32, Bound::parse("14.2x"), {}).step, 2.25);
+  EXPECT_EQ(grid_for(rate, DType::f32, Bound::parse("10x"), {}).step, 3);
+  EXPECT_EQ(grid_for(rate, DType::f32, Bound::parse("16x"), {}, {64, 64}).step, 2);
+}
+
 TEST(CodecNames, RatesPromiseNoOtherBound) {
   const Codec& rate = find_codec("zfp-rate");
   if (!rate.available()) GTEST_SKIP() << "zfp was not there when this was built";

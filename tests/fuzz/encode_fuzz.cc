@@ -65,7 +65,7 @@ void fuzz_another(std::uint8_t which, const Array& x, const Grid& wish) {
   const std::vector<const Codec*> built = built_codecs();
   const Codec& codec = *built[which % built.size()];
   if (codec.id() == CodecId::slice || !codec.takes(x.dtype)) return;
-  const Grid g = codec.promise() == Promise::rate ? rate_grid(x.dtype, 1 + which / 16) : grid_for(codec, wish);
+  const Grid g = codec.promise() == Promise::rate ? rate_grid(x.dtype, 1 + which / 20) : grid_for(codec, wish);
   const Outcome f = encoded_by(codec, x, g, 1, {which / 4U * 3, which / 8U});
   require(f.code == Code::ok, "not encoded", codec.name());
   require_promise(codec, g, x, decoded(x, f));

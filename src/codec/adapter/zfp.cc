@@ -242,6 +242,12 @@ class ZfpCodec final : public PiecewiseCodec {
   [[nodiscard]] std::string_view name() const override { return rate_ ? "zfp-rate" : "zfp"; }
   [[nodiscard]] Promise promise() const override { return rate_ ? Promise::rate : Promise::bounded; }
   [[nodiscard]] bool takes(DType dtype) const override { return dtype == DType::f32 || dtype == DType::f64; }
+  /// Whole bits for a block; one and an exponent are the least. (zfp takes more without saying so, and rounds up.)
+  [[nodiscard]] Rates rates(DType dtype, Extents e) const override {
+    if (!rate_) return {};
+    const double block = e.fast == 0 ? 4 : e.middle == 0 ? 16 : 64;
+    return {(dtype == DType::f64 ? 12 : 9) / block, 1 / block};
+  }
 
  protected:
   [[nodiscard]] std::size_t piece_values(DType, Extents e) const override {
