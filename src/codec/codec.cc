@@ -26,8 +26,8 @@ std::string as_ratio(double ratio) { return Bound{.kind = BoundKind::ratio, .val
 
 /// To one of the rates that the codec has.
 Grid rounded_down(const Codec& codec, Grid grid, Extents extents) {
-  require_dtype(codec, grid.dtype);
   const Rates rates = codec.rates(grid.dtype, extents);
+  if (rates.unit == 0) return grid;  // not built in: what would use it says so
   if (grid.step < rates.least) {
     const double bits = 8 * static_cast<double>(size_of(grid.dtype));
     const double most = std::floor(10 * bits / rates.least) / 10;

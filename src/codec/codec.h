@@ -107,7 +107,7 @@ class Codec {
   /// False: known, but its library was not there when Laconic was built. Encoding and decoding then throw
   /// Error(unsupported) that names the package.
   [[nodiscard]] virtual bool available() const { return true; }
-  /// What it can take for arrays with such extents, where it promises a rate.
+  /// What a codec with Promise::rate, that was built in, has for arrays with such extents.
   [[nodiscard]] virtual Rates rates(DType, Extents) const { return {}; }
   /// Null for codecs whose streams do not add.
   [[nodiscard]] virtual const LinearCodec* linear() const { return nullptr; }
@@ -142,9 +142,9 @@ const Codec& find_codec(std::string_view name);
 void require_dtype(const Codec& codec, DType dtype);
 
 /// The grid that a codec is given for data on `grid`: a lossless codec's is lossless. For a rate codec `grid` must be
-/// one of rate_grid(), for a lossless one it must not, else Error(unsupported); so is a ratio of which a rate codec
-/// takes more bits; its grid has the highest of its rates() that keeps it. One that keeps bounds may have such a grid
-/// too: its frames are then on the finest that keeps the ratio (rate_control.h).
+/// one of rate_grid(), for a lossless one it must not, else Error(unsupported). A rate codec's has the highest of its
+/// rates() that keeps the ratio; Error(unsupported) where none does. One that keeps bounds may have such a grid too:
+/// its frames are then on the finest that keeps the ratio (rate_control.h).
 Grid grid_for(const Codec& codec, const Grid& grid, Extents extents = {});
 
 /// A ratio in place of a bound: step holds the bits per value, and the bound is infinite.

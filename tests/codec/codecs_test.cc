@@ -256,6 +256,29 @@ TEST(CodecNames, RatesOfWholeBlocksAreNeverMoreThanWasAskedFor) {
   }
 }
 
+// Where four slabs do not fit in a piece, its blocks are those of rows, and where four rows do not, those of lines.
+TEST(CodecNames, RatesAreThoseOfThePiecesThatLongRowsAndLargeSlabsLeave) {
+  const Codec& rate = find_codec("zfp-rate");
+  if (!rate.available()) GTEST_SKIP() << "zfp was not there when this was built";
+  struct Case {
+    Extents extents;
+    double largest;
+  };
+  for (const Case& c : {Case{{512, 512}, 32 * 16 / 9.0}, Case{{512, 256}, 32 * 16 / 9.0},
+                        Case{{65540, 2}, 32 * 4 / 9.0}, Case{{65536, 0}, 32 * 16 / 9.0}}) {
+    const double least = 32 / c.largest;
+    EXPECT_EQ(rate.rates(DType::f32, c.extents).least, least) << c.extents.fast << " x " << c.extents.middle;
+    Grid g = rate_grid(DType::f32, 1);
+    g.step = least;
+    const Array x = sample(DType::f32, Kind::smooth, 8 * c.extents.fast * std::max<std::size_t>(c.extents.middle, 1));
+    const Outcome f = encoded_by(rate, x, g, 1, c.extents);
+    ASSERT_EQ(f.code, Code::ok);
+    EXPECT_LE(static_cast<double>(f.frame.size()), static_cast<double>(x.bytes.size()) / c.largest * 1.02 + 400);
+    g.step = least * 0.99;
+    EXPECT_EQ(encoded_by(rate, x, g, 1, c.extents).code, Code::unsupported);
+  }
+}
+
 TEST(CodecNames, ARatioBeyondARatesNamesTheLargest) {
   const Codec& rate = find_codec("zfp-rate");
   if (!rate.available()) GTEST_SKIP() << "zfp was not there when this was built";

@@ -34,6 +34,14 @@ constexpr std::size_t slice_head_bytes = 4;
 constexpr std::uint8_t mode_slice = 0;
 constexpr std::uint8_t mode_zfp = 1;
 
+/// Of an array's axes those along which its pieces are cut: four slabs, or else four rows, must not be too large for
+/// one.
+Extents cut_along(Extents e) {
+  if (e.fast == 0 || e.fast > box_values / block_side) return {};
+  if (e.middle > box_values / block_side / e.fast) return {e.fast, 0};
+  return e;
+}
+
 /// As many axes as serve to cut n values in whole rows and slabs.
 Extents fitting(Extents e, std::size_t n) {
   if (e.fast == 0 || n % e.fast != 0 || n == e.fast) return {};
@@ -245,20 +253,22 @@ class ZfpCodec final : public PiecewiseCodec {
   /// Whole bits for a block; one and an exponent are the least. (zfp takes more without saying so, and rounds up.)
   [[nodiscard]] Rates rates(DType dtype, Extents e) const override {
     if (!rate_) return {};
-    const double block = e.fast == 0 ? 4 : e.middle == 0 ? 16 : 64;
+    const Extents axes = cut_along(e);
+    const double block = axes.fast == 0 ? 4 : axes.middle == 0 ? 16 : 64;
     return {(dtype == DType::f64 ? 12 : 9) / block, 1 / block};
   }
 
  protected:
   [[nodiscard]] std::size_t piece_values(DType, Extents e) const override {
-    const std::size_t slab = e.fast * e.middle;
-    const std::size_t unit = block_side * (slab != 0 && slab <= box_values / block_side ? slab : e.fast);
-    if (unit == 0 || unit > box_values) return line_values;
+    const Extents axes = cut_along(e);
+    if (axes.fast == 0) return line_values;
+    const std::size_t unit = block_side * axes.fast * std::max<std::size_t>(axes.middle, 1);
     return box_values / unit * unit;
   }
   [[nodiscard]] std::unique_ptr<PieceCoder> coder(const Grid& grid, Extents extents) const override {
-    if (grid.dtype == DType::f64) return std::make_unique<ZfpCoder<double>>(grid, extents);
-    return std::make_unique<ZfpCoder<float>>(grid, extents);
+    const Extents axes = cut_along(extents);
+    if (grid.dtype == DType::f64) return std::make_unique<ZfpCoder<double>>(grid, axes);
+    return std::make_unique<ZfpCoder<float>>(grid, axes);
   }
 
  private:
