@@ -226,6 +226,14 @@ TEST(NcclSocketHeaders, WhoAbortsIsNoticed) {
   EXPECT_EQ(heard(p.peer, 2 * sizeof(Header)).size(), sizeof(Header)) << "and what was sent still comes";
 }
 
+TEST(NcclSocketHeaders, WhoHangsUpIsNoticedAndNoticesIt) {
+  Pair p;
+  p.headers->hang_up();
+  EXPECT_TRUE(heard(p.peer, 1).empty());
+  p.headers->begin({});
+  EXPECT_THROW(p.await(), Error);
+}
+
 // --- transports ---
 
 /// All-gathers while transports of three ranks are made and used.
@@ -296,6 +304,30 @@ TEST_F(NcclSockets, ARankThatHasGoneIsNoticedAtOnce) {
         }
       },
       0 /* for ever */, true);
+}
+
+/// As where a communicator is aborted that has nothing to do: nobody drives its transport, and it lives on.
+TEST_F(NcclSockets, ARankThatWasStoppedIsNoticedThoughItDoesNothing) {
+  std::latch given_up(1);
+  test::over_nccl_communicators(2, [&](int rank, ncclComm_t comm) {
+    const auto stop = std::make_shared<nccl::Stop>();
+    const auto t = make_nccl_transport(comm, long_while, stop, true);
+    const auto duplicate = t->duplicate();
+    conformance::small_exchange(*duplicate);
+    if (rank == 1) {
+      stop->set();
+      return given_up.wait();
+    }
+    for (Transport* each : {t.get(), duplicate.get()}) {
+      try {
+        each->allgather_small({}, {});
+        ADD_FAILURE() << "an exchange with nobody";
+      } catch (const Error& e) {
+        EXPECT_STREQ(e.what(), "rank 0: rank 1 has gone");
+      }
+    }
+    given_up.count_down();
+  });
 }
 
 TEST_F(NcclSockets, ARankMayLeaveBesideOthersThatNeedNothing) {

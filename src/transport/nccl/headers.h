@@ -39,6 +39,8 @@ class Headers {
   /// Nothing is out. Every rank must, sooner or later.
   virtual void close(double timeout) = 0;
   virtual void abort() noexcept = 0;
+  /// Other ranks learn, if they can, that this one goes. From any thread, beside everything but close() and abort().
+  virtual void hang_up() noexcept = 0;
   /// After abort(): until nothing touches memory any more.
   virtual void await_silence() noexcept = 0;
 };

@@ -42,6 +42,7 @@ class NcclHeaders final : public Headers {
 
   void close(double timeout) override { link_.close(timeout); }
   void abort() noexcept override { link_.abort(); }
+  void hang_up() noexcept override {}
   void await_silence() noexcept override { link_.await_silence(); }
 
  private:

@@ -53,6 +53,7 @@ Rounds::Rounds(ncclComm_t parent, const Membership& own, double timeout, std::sh
       links_.push_back(std::make_unique<Link>(data_link().comm(), rank_, timeout_, *stop_));
     }
     headers_ = make_headers(data_link(), {rank_, size_, timeout_, *stop_, pool_, sockets_});
+    hang_up_.emplace(*stop_, [this] { headers_->hang_up(); });
   } catch (const std::exception& e) {
     fail(e.what());  // before memory goes that NCCL may still work with
     throw;
@@ -156,6 +157,7 @@ void Rounds::guarded(const std::function<void()>& work) {
 void Rounds::fail(const std::string& what) noexcept {
   if (failure_) return;
   failure_ = what;
+  hang_up_.reset();
   const BesideCaptures beside;
   pncclGroupStart();  // each frees memory, which waits for the kernels of the others: so all are told first
   if (headers_ != nullptr) headers_->abort();
@@ -333,6 +335,7 @@ void Rounds::answer(const std::uint8_t* payloads, std::size_t stride) {
 void Rounds::close() {
   flush();
   const double patience = timeout_ > 0 ? timeout_ : default_timeout();
+  hang_up_.reset();
   if (offered_) {
     headers_->abort();
   } else {

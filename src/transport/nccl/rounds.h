@@ -189,8 +189,9 @@ class Rounds {
   PinnedPool pool_;
   std::vector<std::unique_ptr<Link>> links_;  ///< for data
   std::unique_ptr<Headers> headers_;
-  bool offered_ = false;          ///< this rank's header of the present round
-  std::optional<Stream> copies_;  ///< of late messages into device memory
+  std::optional<Stop::Reaction> hang_up_;  ///< of the headers
+  bool offered_ = false;                   ///< this rank's header of the present round
+  std::optional<Stream> copies_;           ///< of late messages into device memory
 
   std::deque<Sent> queued_;      ///< not yet announced
   std::vector<Sent> announced_;  ///< in the present round

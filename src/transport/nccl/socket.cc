@@ -97,10 +97,12 @@ Socket& Socket::operator=(Socket&& other) noexcept {
 
 void Socket::close() noexcept {
   if (fd_ < 0) return;
-  ::shutdown(fd_, SHUT_RDWR);
+  hang_up();
   ::close(std::exchange(fd_, -1));
   --open_sockets;
 }
+
+void Socket::hang_up() const noexcept { ::shutdown(fd_, SHUT_RDWR); }
 
 std::optional<std::size_t> Socket::send(std::span<const std::uint8_t> data) {
   const ssize_t sent = ::send(fd_, data.data(), data.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

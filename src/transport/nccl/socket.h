@@ -38,6 +38,9 @@ class Socket {
   /// The other end notices, even if another process has this end, too.
   void close() noexcept;
 
+  /// As if it were closed, but for its number: from any thread.
+  void hang_up() const noexcept;
+
   /// Bytes that went at once, none before the connection is there; nullopt: there is no connection any more.
   std::optional<std::size_t> send(std::span<const std::uint8_t> data);
   std::optional<std::size_t> receive(std::span<std::uint8_t> buffer);

@@ -48,6 +48,9 @@ class SocketHeaders final : public Headers {
   /// The system sends on what is under way.
   void close(double) override { abort(); }
   void abort() noexcept override { peers_.clear(); }
+  void hang_up() noexcept override {
+    for (const Peer& p : peers_) p.socket.hang_up();
+  }
   void await_silence() noexcept override {}
 
  private:

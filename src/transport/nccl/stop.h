@@ -2,7 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <list>
 #include <mutex>
+#include <utility>
 
 #include "core/error.h"
 
@@ -10,10 +13,31 @@ namespace laconic::nccl {
 
 class Stop {
  public:
+  /// What set() does beside, as long as this lives; at once if it is set already. Brief, and throws nothing.
+  class Reaction {
+   public:
+    Reaction(Stop& stop, std::function<void()> react) : stop_(stop) {
+      const std::lock_guard lock(stop_.mutex_);
+      if (stop_.set_) react();
+      at_ = stop_.reactions_.insert(stop_.reactions_.end(), std::move(react));
+    }
+    ~Reaction() {
+      const std::lock_guard lock(stop_.mutex_);
+      stop_.reactions_.erase(at_);
+    }
+    Reaction(const Reaction&) = delete;
+    Reaction& operator=(const Reaction&) = delete;
+
+   private:
+    Stop& stop_;
+    std::list<std::function<void()>>::iterator at_;
+  };
+
   /// From now on check() throws. When this returns, nobody is within unless_set() any more.
   void set() {
     const std::lock_guard lock(mutex_);
-    set_ = true;
+    if (set_.exchange(true)) return;
+    for (const auto& react : reactions_) react();
   }
 
   /// Throws Error(transport) once it is set.
@@ -32,6 +56,7 @@ class Stop {
  private:
   std::mutex mutex_;
   std::atomic<bool> set_ = false;
+  std::list<std::function<void()>> reactions_;
 };
 
 }  // namespace laconic::nccl
