@@ -75,9 +75,10 @@ int laconic_comm_from_nccl(ncclComm_t nccl, laconic_stream stream, laconic_comm*
     if (nccl == nullptr) throw laconic::Error(laconic::Code::invalid_argument, "nccl is null");
     const laconic::Options defaults = api::options_from_environment();
     laconic::gpu::await(stream);
-    auto made = std::make_unique<laconic_comm>(laconic::make_nccl_transport(nccl), defaults);
-    auto memory = std::make_unique<laconic::gpu::DeviceMemory>();
+    auto transport = laconic::make_nccl_transport(nccl);
+    auto memory = laconic::gpu::device_memory_of_all(*transport);
     memory->use(stream);
+    auto made = std::make_unique<laconic_comm>(std::move(transport), defaults);
     made->lay_arrays_in(std::move(memory));
     *comm = made.release();
   });

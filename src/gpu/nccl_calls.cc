@@ -1,5 +1,7 @@
 #include "gpu/nccl_calls.h"
 
+#include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "collective/allgather.h"
@@ -69,10 +71,25 @@ laconic::Report run(const NcclCall& call, Communicator& comm, const Options& opt
   });
 }
 
+std::unique_ptr<DeviceMemory> device_memory_of_all(Transport& transport) {
+  std::unique_ptr<DeviceMemory> memory;
+  std::string why = "a rank's GPU cannot run Laconic's kernels";
+  try {
+    memory = std::make_unique<DeviceMemory>();
+  } catch (const std::exception& e) {
+    why = "rank " + std::to_string(transport.rank()) + "'s GPU cannot run Laconic's kernels: " + e.what();
+  }
+  const auto can = allgather_value(transport, static_cast<std::uint8_t>(memory != nullptr));
+  const auto first = std::ranges::find(can, 0) - can.begin();
+  if (first < transport.size()) throw CannotRun(why, first == transport.rank());
+  return memory;
+}
+
 void NcclGroup::begin(ncclComm_t nccl, const Options& defaults, double timeout) {
   stop_->unless_set([&] { return pncclCommCuDevice(nccl, &device_); });
-  memory_.emplace();
-  comm_.emplace(make_nccl_transport(nccl, timeout, stop_, config().nccl_sockets, true), defaults, *memory_);
+  auto transport = make_nccl_transport(nccl, timeout, stop_, config().nccl_sockets, true);
+  memory_ = device_memory_of_all(*transport);
+  comm_.emplace(std::move(transport), defaults, *memory_);
 }
 
 NcclGroup::~NcclGroup() {

@@ -7,10 +7,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "collective/collective.h"
 #include "collective/communicator.h"
+#include "core/error.h"
 #include "gpu/device_memory.h"
 #include "transport/nccl/stop.h"
 
@@ -34,6 +36,15 @@ std::uint64_t bytes_of(const NcclCall& call, int ranks);
 /// Makes the call; arrays lie where the communicator's do. Throws Error.
 laconic::Report run(const NcclCall& call, Communicator& comm, const Options& options);
 
+/// A rank's GPU has no kernels of Laconic's (it is too old, or its driver), or no memory left: all ranks know.
+struct CannotRun : Error {
+  CannotRun(const std::string& what, bool first) : Error(Code::unsupported, what), is_first(first) {}
+  bool is_first;  ///< of the ranks that cannot: it is for this one to tell
+};
+
+/// Of the device that is current. Collective: throws CannotRun on every rank if one has none.
+std::unique_ptr<DeviceMemory> device_memory_of_all(Transport& transport);
+
 /// What there is for one of a program's communicators. One thread at a time, but for stop().
 class NcclGroup {
  public:
@@ -45,6 +56,7 @@ class NcclGroup {
 
   /// First of all, and collective over `nccl`, which must live as long as calls are made: what is left to NCCL is an
   /// operation of its own. Its device must be current. Calls wait for other ranks `timeout` seconds; 0: for ever.
+  /// Throws CannotRun, on every rank.
   void begin(ncclComm_t nccl, const Options& defaults, double timeout);
   /// Whoever waits for other ranks, in begin() too, and whoever would, gets Error(transport) at once.
   void stop() { stop_->set(); }
@@ -60,7 +72,7 @@ class NcclGroup {
  private:
   const std::shared_ptr<nccl::Stop> stop_ = std::make_shared<nccl::Stop>();
   int device_ = 0;
-  std::optional<DeviceMemory> memory_;
+  std::unique_ptr<DeviceMemory> memory_;
   std::optional<Communicator> comm_;
 };
 

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "gpu/emulated_device.h"
 #include "support/fake_cuda.h"
 #include "support/nccl_world.h"
 
@@ -411,6 +412,34 @@ TEST(ApiNccl, AbandoningEndsACallBehindOneThatWasLeft) {
     EXPECT_EQ(cudaStreamSynchronize(gpu.stream()), cudaSuccess);
     ASSERT_EQ(call(compressed), LACONIC_OK) << laconic_last_error();
     EXPECT_EQ(laconic_nccl_release(comm), LACONIC_OK);
+  });
+}
+
+TEST(ApiNccl, AGpuThatIsTooOldIsAnErrorOnAllRanks) {
+  const laconic_options options = within("1e-3");
+  std::barrier together(2);
+  laconic::test::let_be_too_old(1);
+  laconic::test::over_nccl_communicators(2, [&](int rank, ncclComm_t nccl) {
+    Gpu gpu;
+    float* const x = gpu.mine(rank);
+    const auto call = [&] {
+      return laconic_nccl_allreduce(x, x, count, ncclFloat32, ncclSum, nccl, gpu.stream(), &options);
+    };
+    const auto expect_refused = [&](int code) {
+      EXPECT_EQ(code, LACONIC_UNSUPPORTED);
+      const std::string error = laconic_last_error();
+      EXPECT_NE(error.find(rank == 1 ? "rank 1's GPU cannot run" : "a rank's GPU cannot run"), std::string::npos)
+          << error;
+      EXPECT_EQ(rank == 1, error.find("cudaErrorNoKernelImageForDevice") != std::string::npos) << error;
+    };
+    for (int i = 0; i < 2; ++i) expect_refused(call());
+    laconic_comm* comm = nullptr;
+    expect_refused(laconic_comm_from_nccl(nccl, gpu.stream(), &comm));
+    together.arrive_and_wait();
+    laconic::test::let_be_too_old(-1);
+    together.arrive_and_wait();
+    EXPECT_EQ(call(), LACONIC_OK) << laconic_last_error();
+    EXPECT_EQ(laconic_nccl_release(nccl), LACONIC_OK);
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "core/extreme.h"
 #include "frame/frame.h"
 #include "gpu/codec.h"
+#include "gpu/cuda.h"
 #include "gpu/survey.h"
 #include "support/fake_cuda.h"
 
@@ -25,17 +27,25 @@ std::atomic<std::size_t> summed{0};
 std::atomic<bool> wide_is_too_much{false};
 std::atomic<unsigned> codec_loaded{0}, survey_loaded{0};  // bits: on these devices
 
-unsigned bit_of_device() {
+std::atomic<int> too_old{[] {
+  const char* const said = std::getenv("FAKE_CUDA_TOO_OLD");  // NOLINT(concurrency-mt-unsafe)
+  return said != nullptr ? std::atoi(said) : -1;
+}()};
+
+int current_device() {
   int device = 0;
   cudaGetDevice(&device);
-  return 1U << device;
+  return device;
 }
+
+unsigned bit_of_device() { return 1U << current_device(); }
 
 }  // namespace
 
 void let_sums_fail(gpu::Fault fault) { sums_fail_with = fault; }
 std::uint64_t failed_sums() { return sums_failed; }
 std::size_t most_summed() { return summed; }
+void let_be_too_old(int device) { too_old = device; }
 void let_wide_integers_be_too_much(bool too_much) { wide_is_too_much = too_much; }
 
 }  // namespace laconic::test
@@ -142,7 +152,10 @@ std::size_t add_all(frame::Bytes held, std::span<const FrameIn> in, const FrameO
 
 }  // namespace
 
-void load_codec() { test::codec_loaded |= test::bit_of_device(); }
+void load_codec() {
+  if (test::current_device() == test::too_old) check_cuda(cudaErrorNoKernelImageForDevice, "cudaFuncGetAttributes");
+  test::codec_loaded |= test::bit_of_device();
+}
 void load_survey() { test::survey_loaded |= test::bit_of_device(); }
 
 bool can_code(const Grid& grid, std::uint64_t operands) {

@@ -16,6 +16,9 @@ std::uint64_t failed_sums();
 /// Whether devices lack the shared memory for integers of 64 bits from now on.
 void let_wide_integers_be_too_much(bool too_much);
 
+/// This device has no kernels from now on; -1: all have them. At first what the environment has as FAKE_CUDA_TOO_OLD.
+void let_be_too_old(int device);
+
 /// The most operands of a sum so far.
 std::size_t most_summed();
 

@@ -96,6 +96,7 @@ struct Record {
 struct World {
   std::mutex mutex;
   std::map<cudaStream_t, std::shared_ptr<Stream>> streams;
+  std::map<int, std::shared_ptr<Stream>> legacy;          ///< stream 0, by device
   std::map<cudaEvent_t, std::shared_ptr<Record>> events;  ///< the last record, null before the first
 };
 
@@ -107,8 +108,13 @@ World& world() {
 /// Null where there is no such stream.
 std::shared_ptr<Stream> find(cudaStream_t handle) {
   thread_local const auto of_this_thread = std::make_shared<Stream>(selected_device, cudaStreamDefault);
-  if (handle == nullptr || handle == cudaStreamLegacy || handle == cudaStreamPerThread) return of_this_thread;
+  if (handle == cudaStreamPerThread) return of_this_thread;
   const std::lock_guard lock(world().mutex);
+  if (handle == nullptr || handle == cudaStreamLegacy) {
+    auto& legacy = world().legacy[selected_device];
+    if (legacy == nullptr) legacy = std::make_shared<Stream>(selected_device, cudaStreamDefault);
+    return legacy;
+  }
   const auto it = world().streams.find(handle);
   return it == world().streams.end() ? nullptr : it->second;
 }
@@ -257,7 +263,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 
 cudaError_t cudaDeviceSynchronize() {
   if (breaks_a_capture()) return cudaErrorStreamCaptureUnsupported;
-  std::vector<std::shared_ptr<Stream>> all{find(cudaStream_t{nullptr})};
+  std::vector<std::shared_ptr<Stream>> all{find(cudaStream_t{nullptr}), find(cudaStreamPerThread)};
   {
     const std::lock_guard lock(world().mutex);
     for (const auto& [handle, stream] : world().streams) {
@@ -287,6 +293,8 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorInvalidResourceHandle";
     case cudaErrorNotReady:
       return "cudaErrorNotReady";
+    case cudaErrorNoKernelImageForDevice:
+      return "cudaErrorNoKernelImageForDevice";
     case cudaErrorStreamCaptureUnsupported:
       return "cudaErrorStreamCaptureUnsupported";
     default:

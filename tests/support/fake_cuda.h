@@ -7,8 +7,8 @@
 //    on the thread that asks. So whoever forgets to synchronise finds nothing done.
 //  - Copies from and to pageable memory wait in the stream, too.
 //  - cudaFree and cudaFreeHost wait for nothing.
-// Less than a GPU: stream 0 is one stream for each thread (and is not ordered against other streams); memory and
-// streams of all devices can be used from every device.
+// Less than a GPU: stream 0 is not ordered against other streams; memory and streams of all devices can be used from
+// every device.
 //
 // Ranks are threads of one process; everything here may be called by all of them at once. A wait that lasts longer than
 // set_patience() says is taken for a deadlock: it ends the program.

@@ -158,10 +158,23 @@ TEST_F(FakeCuda, WhatIsUnsafeBreaksCapturesUnlessItsThreadSaysOtherwise) {
   cudaGetLastError();
 }
 
-TEST_F(FakeCuda, StreamZeroWorksAndBelongsToItsThread) {
+TEST_F(FakeCuda, StreamZeroBelongsToItsDevice) {
   int done = 0;
   enqueue(nullptr, [&] { return ++done == 1; });
-  std::thread([] { EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess); }).join();
+  std::thread([] {
+    EXPECT_EQ(cudaSetDevice(1), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+  }).join();
+  EXPECT_EQ(done, 0);
+  std::thread([] { EXPECT_EQ(cudaStreamSynchronize(cudaStreamLegacy), cudaSuccess); }).join();
+  EXPECT_EQ(done, 1);
+}
+
+TEST_F(FakeCuda, TheStreamOfAThreadBelongsToIt) {
+  int done = 0;
+  enqueue(cudaStreamPerThread, [&] { return ++done == 1; });
+  std::thread([] { EXPECT_EQ(cudaStreamSynchronize(cudaStreamPerThread), cudaSuccess); }).join();
+  EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
   EXPECT_EQ(done, 0);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   EXPECT_EQ(done, 1);

@@ -83,7 +83,7 @@ std::shared_ptr<gpu::NcclGroup> NcclRuntime::group_of(ncclComm_t comm, cudaStrea
     groups_.take(comm);
     return nullptr;
   }
-  groups_.begin(group, comm, {}, stream, config_.timeout_seconds.value_or(0));  // as long as NCCL, unless said
+  if (!begin(group, comm, stream)) return nullptr;
   const auto all = allgather_value(group->comm().transport(), fingerprint(config_, policy_));
   const int rank = group->comm().rank();
   {
@@ -103,6 +103,19 @@ std::shared_ptr<gpu::NcclGroup> NcclRuntime::group_of(ncclComm_t comm, cudaStrea
   pass(reason);
   groups_.take(comm);
   return nullptr;
+}
+
+bool NcclRuntime::begin(const std::shared_ptr<gpu::NcclGroup>& group, ncclComm_t comm, cudaStream_t stream) {
+  try {
+    groups_.begin(group, comm, {}, stream, config_.timeout_seconds.value_or(0));  // as long as NCCL, unless said
+    return true;
+  } catch (const gpu::CannotRun& e) {
+    if (e.is_first) warn(std::string(e.what()) + "; this communicator is left to NCCL");
+    const std::string reason = "a rank's GPU cannot run Laconic's kernels";
+    refuse(comm, reason);
+    pass(reason);
+    return false;
+  }
 }
 
 bool NcclRuntime::is_refused(ncclComm_t comm) {

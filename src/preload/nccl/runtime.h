@@ -60,6 +60,8 @@ class NcclRuntime {
   std::optional<const Rule*> common_rule_for(const gpu::NcclCall& call, ncclComm_t comm);
   /// Null, and counted: NCCL has this communicator for itself. Collective the first time.
   std::shared_ptr<gpu::NcclGroup> group_of(ncclComm_t comm, cudaStream_t stream);
+  /// False, and counted: a rank cannot, so NCCL has it. Collective.
+  bool begin(const std::shared_ptr<gpu::NcclGroup>& group, ncclComm_t comm, cudaStream_t stream);
   /// Leaves a communicator to NCCL.
   void refuse(ncclComm_t comm, const std::string& reason);
   /// And then counts the call.
