@@ -56,6 +56,10 @@ class Array {
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
   [[nodiscard]] float* at(std::size_t i) const { return static_cast<float*>(data_) + i; }
+  /// In a while, as that stream has it. x must live on.
+  void fill(const std::vector<float>& x, cudaStream_t stream) const {
+    cudaMemcpyAsync(data_, x.data(), count_ * sizeof(float), cudaMemcpyHostToDevice, stream);
+  }
   /// Everything on the stream has come to its end.
   [[nodiscard]] std::vector<float> contents() const {
     std::vector<float> x(count_);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <thread>
 
@@ -178,6 +179,41 @@ void mixed_groups(const Rank& me) {
   cudaStreamDestroy(beside);
 }
 
+/// Several streams of one communicator in a group: its calls begin after what any of them has been given, and what
+/// comes on any of them after the group comes after all of its calls.
+void streams_of_a_group(const Rank& me) {
+  cudaStream_t beside = nullptr;
+  cudaStreamCreateWithFlags(&beside, cudaStreamNonBlocking);
+  const std::vector<float> zeros(count), mine = me.mine(count);
+  const auto sum = [&](std::size_t i) { return me.sum(i); };
+  const int next = (me.rank + 1) % me.ranks, last = (me.rank + me.ranks - 1) % me.ranks;
+  const std::function<ncclResult_t(const Array&, const Array&)> others[] = {
+      [&](const Array& from, const Array& to) {
+        return ncclAllReduce(from.at(0), to.at(0), count, ncclFloat32, ncclSum, me.comm, beside);
+      },
+      [&](const Array& from, const Array& to) {  // too short to be served
+        return ncclAllReduce(from.at(0), to.at(0), 10, ncclFloat32, ncclSum, me.comm, beside);
+      },
+      [&](const Array& from, const Array& to) {
+        ncclSend(from.at(0), count, ncclFloat32, next, me.comm, beside);
+        return ncclRecv(to.at(0), count, ncclFloat32, last, me.comm, beside);
+      }};
+  const std::function<double(std::size_t)> expected[] = {sum, [&](std::size_t i) { return i < 10 ? me.sum(i) : 0; },
+                                                         [&](std::size_t i) { return value(last, i); }};
+  for (std::size_t k = 0; k < std::size(others); ++k) {
+    const Array x(zeros, beside), y(zeros, me.stream), z(zeros, me.stream), w(zeros, me.stream);
+    x.fill(mine, beside);
+    z.fill(mine, me.stream);
+    ncclGroupStart();
+    ncclAllReduce(x.at(0), y.at(0), count, ncclFloat32, ncclSum, me.comm, me.stream);
+    others[k](z, w);
+    const ncclResult_t status = ncclGroupEnd();
+    me.check("the other stream's", status, w, count, expected[k]);
+    me.check("one stream's sum", status, y, count, sum);
+  }
+  cudaStreamDestroy(beside);
+}
+
 /// One thread with all the GPUs, as NCCL's own examples have it: only within a group can that work.
 void one_thread(const std::vector<ncclComm_t>& comms, double tolerance) {
   const int ranks = static_cast<int>(comms.size());
@@ -228,6 +264,7 @@ int main(int argc, char** argv) {
       everything(me);
       groups_and_others(me);
       mixed_groups(me);
+      streams_of_a_group(me);
       captured(me);
       without_blocking(me);
       cudaStreamDestroy(stream);

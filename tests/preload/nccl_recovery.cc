@@ -4,12 +4,14 @@
 //   abort    ncclCommAbort, in a group of two calls
 //   revoke   ncclCommRevoke, then ncclCommShrink
 //   shrink   ncclCommShrink, which ends what is under way
+//   launch   ncclCommAbort, while NCCL still connects for a call of its own: of all ranks
 #include <chrono>
 #include <cstring>
 #include <functional>
 #include <thread>
 
 #include "nccl_array.h"
+#include "support/fake_nccl.h"
 
 namespace {
 
@@ -92,12 +94,38 @@ void survive(const Rank& me, const std::string& how) {
   }
 }
 
+/// Of a communicator that does not block: its call that is NCCL's never comes on its stream, so the one that is served
+/// is not begun.
+void abort_a_launch(const Rank& me) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t comm = nullptr;
+  const ncclComm_t whole = first[me.rank];
+  must(settled(ncclCommSplit(whole, 0, me.rank, &comm, &config), whole) == ncclSuccess, "ncclCommSplit failed");
+  laconic::fake::hold_launches(comm);
+  std::thread waiting([&] {
+    cudaSetDevice(me.rank);
+    const Array x(values_of(me.rank, count), me.stream), y(values_of(me.rank, 10), me.stream);
+    ncclGroupStart();
+    ncclAllReduce(y.at(0), y.at(0), 10, ncclFloat32, ncclSum, comm, me.stream);
+    ncclAllReduce(x.at(0), x.at(0), count, ncclFloat32, ncclSum, comm, me.stream);
+    const ncclResult_t end = ncclGroupEnd();
+    must(end != ncclSuccess && end != ncclInProgress, "a group whose communicator was aborted did not fail");
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  must(ncclCommAbort(comm) == ncclSuccess, "ncclCommAbort failed");
+  waiting.join();
+  ncclCommAbort(whole);
+}
+
 void play(int rank, const std::string& how) {
   cudaSetDevice(rank);
   Rank me{rank, nullptr};
   cudaStreamCreateWithFlags(&me.stream, cudaStreamNonBlocking);
   if (how != "begin") me.sum_over(first[rank], ranks, "the first sum");
-  if (rank != ranks - 1) {
+  if (how == "launch") {
+    abort_a_launch(me);
+  } else if (rank != ranks - 1) {
     survive(me, how);
   } else {
     ncclCommAbort(first[rank]);

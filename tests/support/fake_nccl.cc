@@ -1,5 +1,6 @@
 #include "support/fake_nccl.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -27,19 +28,31 @@ const MemberPtr& member_of(ncclComm_t comm);
 
 // --- issuing it ---
 
-void issue(const MemberPtr& m, cudaStream_t stream, const std::shared_ptr<Unit>& unit) {
+void let_wait(cudaStream_t stream, cudaStream_t for_other) {
+  cudaEvent_t now = nullptr;
+  cudaEventCreate(&now);
+  cudaEventRecord(now, for_other);
+  cudaStreamWaitEvent(stream, now, 0);
+  cudaEventDestroy(now);
+}
+
+/// After what all streams have been given; and they wait for its end.
+void issue(const MemberPtr& m, const std::vector<cudaStream_t>& streams, const std::shared_ptr<Unit>& unit) {
   {
     const std::lock_guard lock(m->group->mutex);
     m->units.push_back(unit);
   }
-  enqueue(stream, [m, unit] { return advance(*m, unit); });
+  const cudaStream_t first = streams.front();
+  for (std::size_t k = 1; k < streams.size(); ++k) let_wait(first, streams[k]);
+  enqueue(first, [m, unit] { return advance(*m, unit); });
+  for (std::size_t k = 1; k < streams.size(); ++k) let_wait(streams[k], first);
 }
 
 /// Calls of this thread since ncclGroupStart, by communicator.
 struct OpenGroup {
   struct Calls {
     MemberPtr member;
-    cudaStream_t stream;
+    std::vector<cudaStream_t> streams;
     std::shared_ptr<Unit> unit;
   };
   struct Splitting {
@@ -57,10 +70,10 @@ thread_local OpenGroup open_group;
 ncclResult_t launch(const OpenGroup::Calls& calls) {
   const MemberPtr& m = calls.member;
   if (m->blocking) {
-    issue(m, calls.stream, calls.unit);
+    issue(m, calls.streams, calls.unit);
     return ncclSuccess;
   }
-  m->launching.emplace_back(calls.stream, calls.unit);
+  m->launching.emplace_back(calls.streams, calls.unit);
   m->delay = 1;
   return ncclInProgress;
 }
@@ -106,8 +119,8 @@ ncclResult_t call(const Op& op, ncclComm_t comm, cudaStream_t stream) {
   auto& all = open_group.all;
   auto calls = all.begin();
   while (calls != all.end() && calls->member != m) ++calls;
-  if (calls == all.end()) calls = all.insert(all.end(), {m, stream, std::make_shared<Unit>()});
-  if (calls->stream != stream) give_up("one group on two streams of a communicator");
+  if (calls == all.end()) calls = all.insert(all.end(), {m, {}, std::make_shared<Unit>()});
+  if (std::ranges::find(calls->streams, stream) == calls->streams.end()) calls->streams.push_back(stream);
   calls->unit->ops.push_back(op);
   ++calls->unit->left;
   if (open_group.depth > 0) return ncclSuccess;
@@ -198,11 +211,12 @@ ncclResult_t split(const MemberPtr& m, std::size_t callers, Split::Wish wish, nc
 }
 
 ncclResult_t progress(const MemberPtr& m) {
+  if (m->is_held && !m->launching.empty()) return ncclInProgress;
   if (m->delay > 0) {
     --m->delay;
     return ncclInProgress;
   }
-  for (const auto& [stream, unit] : std::exchange(m->launching, {})) issue(m, stream, unit);
+  for (const auto& [streams, unit] : std::exchange(m->launching, {})) issue(m, streams, unit);
   if (m->group->missing > 0) return ncclInProgress;
   if (m->child != nullptr) {
     MemberPtr child;
@@ -215,6 +229,7 @@ ncclResult_t progress(const MemberPtr& m) {
 }  // namespace
 
 void set_async_error(ncclComm_t comm, ncclResult_t error) { *member_of(comm)->error = error; }
+void hold_launches(ncclComm_t comm) { member_of(comm)->is_held = true; }
 std::size_t live_communicators() { return communicators; }
 Traffic traffic() { return {sends, sent_bytes, all_gathers, senders, lone_aborts}; }
 

@@ -4,6 +4,7 @@
 //
 // As strict as NCCL, and where NCCL would hang or return garbage, the program ends with a message:
 //  - Operations of a communicator run in the order in which they were issued, and only as their stream is asked for.
+//  - Those of one group begin after what all their streams have been given, and these wait for their end.
 //  - Sends and receives of one group progress together; outside of one, a send holds up its stream until the receive.
 //  - Byte counts of a send and its receive, and all arguments of a collective, must agree on all ranks.
 //  - Buffers must be device or pinned memory, and in place where NCCL has that, or apart.
@@ -26,6 +27,9 @@ namespace laconic::fake {
 
 /// What ncclCommGetAsyncError says from now on of this rank's communicator and of all that were split from it.
 void set_async_error(ncclComm_t comm, ncclResult_t error);
+
+/// From now on nothing of this rank's communicator, which does not block, comes on its stream: it stays in progress.
+void hold_launches(ncclComm_t comm);
 
 /// Communicators neither destroyed nor aborted.
 std::size_t live_communicators();

@@ -80,7 +80,8 @@ struct Member {
   std::deque<std::shared_ptr<Unit>> units;  ///< issued and not done
   std::uint64_t collectives = 0, splits = 0;
   // Of a communicator that does not block: what it is at.
-  std::vector<std::pair<cudaStream_t, std::shared_ptr<Unit>>> launching;
+  std::vector<std::pair<std::vector<cudaStream_t>, std::shared_ptr<Unit>>> launching;
+  bool is_held = false;
   int delay = 0;  ///< how often it still says ncclInProgress
   ncclComm_t* child = nullptr;
 };

@@ -61,24 +61,52 @@ std::vector<Sequence> sequences_of(const std::vector<Deferred>& calls) {
   return all;
 }
 
-ncclResult_t leave_to_nccl(const Deferred& d) {
-  const ncclResult_t result = awaited(d.plain(), d.comm);
-  if (d.stream != cudaStreamPerThread) return result;
+/// Until what the stream has been given is done.
+ncclResult_t await(ncclComm_t comm, cudaStream_t stream) {
   try {
-    gpu::await(d.stream);  // it may be another thread's than the program's, which could not wait for it
-    return result;
+    const nccl::OnDevice as(device_of(comm));
+    gpu::await(stream);
+    return ncclSuccess;
   } catch (const Error& e) {
     log(LogLevel::error, e.what());
     return ncclUnhandledCudaError;
   }
 }
 
+/// The result of plain calls, once they are launched where their communicator does not block. Still ncclInProgress:
+/// another communicator's of their group are not.
+ncclResult_t awaited(ncclResult_t result, const Deferred& d) {
+  ncclResult_t its = result;
+  try {
+    while (its == ncclInProgress) {
+      const auto ask = [&] { return pncclCommGetAsyncError(d.comm, &its); };
+      if (const ncclResult_t asked = d.stop->unless_set(ask); asked != ncclSuccess) return asked;
+      std::this_thread::yield();
+    }
+  } catch (const Error& e) {
+    log(LogLevel::error, e.what());
+    return ncclRemoteError;
+  }
+  return its != ncclSuccess ? its : result;
+}
+
+ncclResult_t leave_to_nccl(const Deferred& d) {
+  const ncclResult_t result = awaited(d.plain(), d);
+  // It may be another thread's than the program's, which could not wait for it.
+  const bool to_its_end = d.has_beside || d.stream == cudaStreamPerThread;
+  return to_its_end && !d.stop->is_set() ? worse(result, await(d.comm, d.stream)) : result;
+}
+
+ncclResult_t make(NcclRuntime& runtime, const Deferred& d, bool alone) {
+  const auto done = runtime.serve(d.call, d.rule, d.comm, d.stream, alone);
+  return done ? *done : leave_to_nccl(d);
+}
+
 void serve(NcclRuntime& runtime, Sequence& s, bool alone) {
   std::vector<ncclComm_t> lost;
   for (const Deferred* const d : s.calls) {
     if (std::ranges::find(lost, d->comm) != lost.end()) continue;
-    const auto done = runtime.serve(d->call, d->rule, d->comm, d->stream, alone);
-    const ncclResult_t result = done ? *done : leave_to_nccl(*d);
+    const ncclResult_t result = d->stop->is_set() ? ncclRemoteError : make(runtime, *d, alone);
     s.result = worse(s.result, result);
     if (result == ncclRemoteError) lost.push_back(d->comm);  // so would its others end, if it is there at all
   }
@@ -110,27 +138,49 @@ void serve_all(NcclRuntime& runtime, std::vector<Sequence>& all) {
       left.push_back(&s);
     }
   }
-  serve(runtime, all.back(), all.size() == 1 && all.back().calls.size() == 1);
+  const std::vector<const Deferred*>& here = all.back().calls;
+  serve(runtime, all.back(), all.size() == 1 && here.size() == 1 && !here.front()->has_beside);
   for (Sequence* const s : left) serve(runtime, *s, false);
 }
 
-}  // namespace
-
-ncclResult_t awaited(ncclResult_t result, ncclComm_t comm) {
-  ncclResult_t its = result;
-  while (its == ncclInProgress) {
-    if (const ncclResult_t asked = pncclCommGetAsyncError(comm, &its); asked != ncclSuccess) return asked;
-    std::this_thread::yield();
-  }
-  return its != ncclSuccess ? its : result;
-}
-
 ncclResult_t make_all(NcclRuntime& runtime, const std::vector<Deferred>& calls) {
+  if (calls.empty()) return ncclSuccess;
   std::vector<Sequence> all = sequences_of(calls);
   serve_all(runtime, all);
   ncclResult_t result = ncclSuccess;
   for (const Sequence& s : all) result = worse(result, s.result);
   return result;
+}
+
+void note_streams_beside(GroupCalls& group) {
+  for (Deferred& d : group.calls) {
+    const auto is_beside = [&](const auto& other) { return other.comm == d.comm && other.stream != d.stream; };
+    d.has_beside = std::ranges::any_of(group.calls, is_beside) || std::ranges::any_of(group.given, is_beside);
+  }
+}
+
+/// Streams of calls on a communicator that has more of them than one in this group.
+template <typename Call>
+ncclResult_t await_streams_beside(const std::vector<Deferred>& calls, const std::vector<Call>& of) {
+  ncclResult_t result = ncclSuccess;
+  for (const Call& call : of) {
+    const auto meets = [&](const Deferred& d) { return d.comm == call.comm && d.has_beside; };
+    if (std::ranges::any_of(calls, meets)) result = worse(result, await(call.comm, call.stream));
+  }
+  return result;
+}
+
+}  // namespace
+
+ncclResult_t GroupCalls::make(NcclRuntime& runtime, const std::function<ncclResult_t()>& plain) {
+  note_streams_beside(*this);
+  const ncclResult_t before = await_streams_beside(calls, calls);
+  ncclResult_t result = plain();
+  for (const Deferred& d : calls) result = awaited(result, d);
+  if (std::erase_if(calls, [](const Deferred& d) { return d.stop->is_set(); }) != 0)
+    result = worse(result, ncclRemoteError);
+  result = worse(result, worse(before, await_streams_beside(calls, given)));
+  return worse(result, make_all(runtime, calls));
 }
 
 }  // namespace laconic::preload

@@ -1,12 +1,14 @@
-// Calls within a group: NCCL makes them when the group ends, and so does Laconic.
+// Calls within a group.
 #pragma once
 
 #include <nccl.h>
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "preload/nccl/runtime.h"
+#include "transport/nccl/stop.h"
 
 namespace laconic::preload {
 
@@ -16,6 +18,14 @@ struct Deferred {
   ncclComm_t comm;
   cudaStream_t stream;
   std::function<ncclResult_t()> plain;
+  std::shared_ptr<nccl::Stop> stop;  ///< the communicator's
+  bool has_beside = false;           ///< its group has calls of its communicator on other streams
+};
+
+/// Of a group, what NCCL makes.
+struct Given {
+  ncclComm_t comm;
+  cudaStream_t stream;
 };
 
 /// The first error, if there is one.
@@ -24,16 +34,24 @@ inline ncclResult_t worse(ncclResult_t a, ncclResult_t b) {
   return is_error || b == ncclSuccess ? a : b;
 }
 
-/// The result of plain calls on a communicator that does not block, once they are launched. Still ncclInProgress:
-/// another communicator's of their group are not.
-ncclResult_t awaited(ncclResult_t result, ncclComm_t comm);
+/// The calls of a group, which NCCL makes when it ends, and so does Laconic.
+///
+/// Those on one communicator begin after what all their streams have been given, and these wait for their end. So where
+/// they are on several streams, and some are Laconic's, this thread waits in the streams' stead: for those of Laconic's
+/// calls before NCCL makes its own, for those of NCCL's before Laconic makes the others.
+///
+/// Whether a call is served is for its communicator's ranks to know, whatever else is in the group of one of them. So
+/// what is on other communicators and other streams goes on at the same time, each on a thread of its own: one thread
+/// may have several ranks, and others may make the same calls in another order, or in no group. On one communicator or
+/// one stream, or where one is stream 0 and the other waits for it, calls are made one after the other, as NCCL has
+/// them there. So are those that turn out to be NCCL's own: a rank that makes the same calls in no group has them in
+/// their turn, too.
+struct GroupCalls {
+  std::vector<Deferred> calls;
+  std::vector<Given> given;
 
-/// Makes a group's calls, when all else of the group has been given to NCCL. Whether a call is served is for its
-/// communicator's ranks to know, whatever else is in the group of one of them. So what is on other communicators and
-/// other streams goes on at the same time, each on a thread of its own: one thread may have several ranks, and others
-/// may make the same calls in another order, or in no group. On one communicator or one stream, or where one is
-/// stream 0 and the other waits for it, calls are made one after the other, as NCCL has them there. So are those that
-/// turn out to be NCCL's own: a rank that makes the same calls in no group has them in their turn, too.
-ncclResult_t make_all(NcclRuntime& runtime, const std::vector<Deferred>& calls);
+  /// Makes them all: `plain` those that were given to NCCL. The first error, if there is one.
+  ncclResult_t make(NcclRuntime& runtime, const std::function<ncclResult_t()>& plain);
+};
 
 }  // namespace laconic::preload

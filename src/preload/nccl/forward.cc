@@ -2,14 +2,14 @@
 // library can be loaded into programs that have no NCCL, or not yet.
 #include "preload/nccl/next.h"
 
-using laconic::preload::next;
+using laconic::preload::Next;
 using laconic::preload::plainly;
 
 // NOLINTBEGIN(cppcoreguidelines-macro-usage,bugprone-macro-parentheses): parameters and arguments are lists
-#define LACONIC_FORWARD(name, parameters, ...)                 \
-  ncclResult_t name parameters {                               \
-    static const auto function = next<decltype(&name)>(#name); \
-    return plainly(function __VA_OPT__(, ) __VA_ARGS__);       \
+#define LACONIC_FORWARD(name, parameters, ...)           \
+  ncclResult_t name parameters {                         \
+    static Next<decltype(&name)> function(#name);        \
+    return plainly(function __VA_OPT__(, ) __VA_ARGS__); \
   }
 // NOLINTEND(cppcoreguidelines-macro-usage,bugprone-macro-parentheses)
 
@@ -55,12 +55,14 @@ LACONIC_FORWARD(pncclReduceScatter,
                 send, recv, count, type, op, comm, stream)
 
 const char* pncclGetErrorString(ncclResult_t result) {
-  static const auto function = next<decltype(&pncclGetErrorString)>("pncclGetErrorString");
+  static Next<decltype(&pncclGetErrorString)> next("pncclGetErrorString");
+  const auto function = next.get();
   return function == nullptr ? "an error of NCCL's" : function(result);
 }
 
 const char* pncclGetLastError(ncclComm_t comm) {
-  static const auto function = next<decltype(&pncclGetLastError)>("pncclGetLastError");
+  static Next<decltype(&pncclGetLastError)> next("pncclGetLastError");
+  const auto function = next.get();
   return function == nullptr ? "" : function(comm);
 }
 

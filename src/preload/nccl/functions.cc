@@ -1,6 +1,7 @@
-// The NCCL functions that the drop-in library takes the place of: collectives, groups, and what makes and ends
-// communicators. Whatever it does not serve goes to the library behind it, untouched: calls on a stream that is being
-// captured, of types and operations that it does not have, and those that no rule is for.
+// The NCCL functions that the drop-in library takes the place of: collectives, groups, messages, which only what is
+// served in their group has to do with, and what makes and ends communicators. Whatever it does not serve goes to the
+// library behind it, untouched: calls on a stream that is being captured, of types and operations that it does not
+// have, and those that no rule is for.
 #include <nccl.h>
 
 #include <functional>
@@ -34,7 +35,7 @@ using Plain = std::function<ncclResult_t()>;
 /// This thread's.
 struct Group {
   int depth = 0;
-  std::vector<Deferred> calls;
+  GroupCalls calls;
   std::vector<ncclComm_t> parents;  ///< of communicators that are split off
 
   /// Whether that ends the outermost one.
@@ -59,9 +60,9 @@ bool is_known(gpu::NcclCall& call, const Types& types) {
   return true;
 }
 
-ncclResult_t perform(NcclRuntime& runtime, const Deferred& d) {
-  const auto done = runtime.serve(d.call, d.rule, d.comm, d.stream, true);
-  return done ? *done : d.plain();
+/// Of every call that NCCL makes: what is served in its group may have to do with its stream.
+void note_given(ncclComm_t comm, cudaStream_t stream) {
+  if (group().depth != 0) group().calls.given.push_back({comm, stream});
 }
 
 /// Every intercepted collective.
@@ -70,13 +71,19 @@ ncclResult_t take(gpu::NcclCall call, const Types& types, ncclComm_t comm, cudaS
   if (runtime == nullptr) return plain();
   if (!is_known(call, types)) {
     runtime->pass("a type or an operation that Laconic does not have");
+    note_given(comm, stream);
     return plain();
   }
   const auto rule = runtime->may_serve(call, comm, stream);
-  if (!rule) return plain();
-  Deferred d{call, *rule, comm, stream, std::move(plain)};
-  if (group().depth == 0) return perform(*runtime, d);
-  group().calls.push_back(std::move(d));
+  if (!rule) {
+    note_given(comm, stream);
+    return plain();
+  }
+  if (group().depth == 0) {
+    const auto done = runtime->serve(call, *rule, comm, stream, true);
+    return done ? *done : plain();
+  }
+  group().calls.calls.push_back({call, *rule, comm, stream, std::move(plain), runtime->stop_of(comm)});
   return ncclSuccess;
 }
 
@@ -112,13 +119,15 @@ void note_split(ncclResult_t result, ncclComm_t parent, ncclComm_t* made, const 
   group().parents.push_back(parent);
 }
 
-/// When that of NCCL has ended so: with what was split off in it, and with what was put aside.
-ncclResult_t end_group(ncclResult_t result) {
-  for (const ncclComm_t parent : std::exchange(group().parents, {})) note_outcome(result, parent);
-  const std::vector<Deferred> calls = std::exchange(group().calls, {});
-  if (calls.empty()) return result;
-  for (const Deferred& d : calls) result = awaited(result, d.comm);
-  return worse(result, make_all(*NcclRuntime::get(), calls));
+/// The outermost one. `plain` ends NCCL's, and with that what was split off in it.
+ncclResult_t end_group(const Plain& plain) {
+  GroupCalls calls = std::exchange(group().calls, {});
+  const auto end = [&] {
+    const ncclResult_t result = plain();
+    for (const ncclComm_t parent : std::exchange(group().parents, {})) note_outcome(result, parent);
+    return result;
+  };
+  return calls.calls.empty() ? end() : calls.make(*NcclRuntime::get(), end);
 }
 
 /// Before NCCL takes the communicator down. What Laconic has for it goes now, and would, in a thread with an open
@@ -148,7 +157,7 @@ extern "C" {
 
 LACONIC_EXPORT ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
                                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
-  static const auto plain = preload::next<decltype(&ncclAllReduce)>("ncclAllReduce");
+  static preload::Next<decltype(&ncclAllReduce)> plain("ncclAllReduce");
   return preload::take({.collective = Collective::allreduce, .send = sendbuff, .recv = recvbuff, .count = count},
                        {datatype, op}, comm, stream,
                        [=] { return preload::plainly(plain, sendbuff, recvbuff, count, datatype, op, comm, stream); });
@@ -156,7 +165,7 @@ LACONIC_EXPORT ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, 
 
 LACONIC_EXPORT ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
                                        ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
-  static const auto plain = preload::next<decltype(&ncclReduce)>("ncclReduce");
+  static preload::Next<decltype(&ncclReduce)> plain("ncclReduce");
   return preload::take(
       {.collective = Collective::reduce, .send = sendbuff, .recv = recvbuff, .count = count, .root = root},
       {datatype, op}, comm, stream,
@@ -166,7 +175,7 @@ LACONIC_EXPORT ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, siz
 LACONIC_EXPORT ncclResult_t ncclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
                                               ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
                                               cudaStream_t stream) {
-  static const auto plain = preload::next<decltype(&ncclReduceScatter)>("ncclReduceScatter");
+  static preload::Next<decltype(&ncclReduceScatter)> plain("ncclReduceScatter");
   return preload::take(
       {.collective = Collective::reduce_scatter, .send = sendbuff, .recv = recvbuff, .count = recvcount},
       {datatype, op}, comm, stream,
@@ -175,7 +184,7 @@ LACONIC_EXPORT ncclResult_t ncclReduceScatter(const void* sendbuff, void* recvbu
 
 LACONIC_EXPORT ncclResult_t ncclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
                                           ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream) {
-  static const auto plain = preload::next<decltype(&ncclAllGather)>("ncclAllGather");
+  static preload::Next<decltype(&ncclAllGather)> plain("ncclAllGather");
   return preload::take({.collective = Collective::allgather, .send = sendbuff, .recv = recvbuff, .count = sendcount},
                        {datatype, {}}, comm, stream,
                        [=] { return preload::plainly(plain, sendbuff, recvbuff, sendcount, datatype, comm, stream); });
@@ -183,7 +192,7 @@ LACONIC_EXPORT ncclResult_t ncclAllGather(const void* sendbuff, void* recvbuff, 
 
 LACONIC_EXPORT ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
                                           int root, ncclComm_t comm, cudaStream_t stream) {
-  static const auto plain = preload::next<decltype(&ncclBroadcast)>("ncclBroadcast");
+  static preload::Next<decltype(&ncclBroadcast)> plain("ncclBroadcast");
   return preload::take(
       {.collective = Collective::bcast, .send = sendbuff, .recv = recvbuff, .count = count, .root = root},
       {datatype, {}}, comm, stream,
@@ -195,28 +204,64 @@ LACONIC_EXPORT ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t d
   return ncclBroadcast(buff, buff, count, datatype, root, comm, stream);
 }
 
+LACONIC_EXPORT ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer,
+                                     ncclComm_t comm, cudaStream_t stream) {
+  static preload::Next<decltype(&ncclSend)> plain("ncclSend");
+  preload::note_given(comm, stream);
+  return preload::plainly(plain, sendbuff, count, datatype, peer, comm, stream);
+}
+
+LACONIC_EXPORT ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                                     cudaStream_t stream) {
+  static preload::Next<decltype(&ncclRecv)> plain("ncclRecv");
+  preload::note_given(comm, stream);
+  return preload::plainly(plain, recvbuff, count, datatype, peer, comm, stream);
+}
+
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
+LACONIC_EXPORT ncclResult_t ncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                                         ncclComm_t comm, cudaStream_t stream) {
+  static preload::Next<decltype(&ncclAlltoAll)> plain("ncclAlltoAll");
+  preload::note_given(comm, stream);
+  return preload::plainly(plain, sendbuff, recvbuff, count, datatype, comm, stream);
+}
+
+LACONIC_EXPORT ncclResult_t ncclGather(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                                       int root, ncclComm_t comm, cudaStream_t stream) {
+  static preload::Next<decltype(&ncclGather)> plain("ncclGather");
+  preload::note_given(comm, stream);
+  return preload::plainly(plain, sendbuff, recvbuff, count, datatype, root, comm, stream);
+}
+
+LACONIC_EXPORT ncclResult_t ncclScatter(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                                        int root, ncclComm_t comm, cudaStream_t stream) {
+  static preload::Next<decltype(&ncclScatter)> plain("ncclScatter");
+  preload::note_given(comm, stream);
+  return preload::plainly(plain, sendbuff, recvbuff, count, datatype, root, comm, stream);
+}
+#endif
+
 LACONIC_EXPORT ncclResult_t ncclGroupStart() {
-  static const auto plain = preload::next<decltype(&ncclGroupStart)>("ncclGroupStart");
+  static preload::Next<decltype(&ncclGroupStart)> plain("ncclGroupStart");
   const ncclResult_t result = preload::plainly(plain);
   if (result == ncclSuccess) ++preload::group().depth;
   return result;
 }
 
 LACONIC_EXPORT ncclResult_t ncclGroupEnd() {
-  static const auto plain = preload::next<decltype(&ncclGroupEnd)>("ncclGroupEnd");
-  const bool outermost = preload::group().leave();
-  const ncclResult_t result = preload::plainly(plain);
-  return outermost ? preload::end_group(result) : result;
+  static preload::Next<decltype(&ncclGroupEnd)> plain("ncclGroupEnd");
+  const auto end = [] { return preload::plainly(plain); };
+  return preload::group().leave() ? preload::end_group(end) : end();
 }
 
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 22, 0)
 /// Ends a group whose calls are not made.
 LACONIC_EXPORT ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* info) {
-  static const auto plain = preload::next<decltype(&ncclGroupSimulateEnd)>("ncclGroupSimulateEnd");
+  static preload::Next<decltype(&ncclGroupSimulateEnd)> plain("ncclGroupSimulateEnd");
   auto& group = preload::group();
   if (group.leave()) {
     for (const ncclComm_t parent : std::exchange(group.parents, {})) preload::names()->give_up(parent);
-    for (const auto& d : std::exchange(group.calls, {})) d.plain();
+    for (const auto& d : std::exchange(group.calls, {}).calls) d.plain();
   }
   return preload::plainly(plain, info);
 }
@@ -224,7 +269,7 @@ LACONIC_EXPORT ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* info) {
 
 LACONIC_EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
                                                    ncclConfig_t* config) {
-  static const auto plain = preload::next<decltype(&ncclCommInitRankConfig)>("ncclCommInitRankConfig");
+  static preload::Next<decltype(&ncclCommInitRankConfig)> plain("ncclCommInitRankConfig");
   const ncclResult_t result = preload::plainly(plain, comm, nranks, commId, rank, config);
   preload::note_made(result, comm, config);
   return result;
@@ -233,7 +278,7 @@ LACONIC_EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks,
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 23, 0)
 LACONIC_EXPORT ncclResult_t ncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myrank, int nId,
                                                      ncclUniqueId* commIds, ncclConfig_t* config) {
-  static const auto plain = preload::next<decltype(&ncclCommInitRankScalable)>("ncclCommInitRankScalable");
+  static preload::Next<decltype(&ncclCommInitRankScalable)> plain("ncclCommInitRankScalable");
   const ncclResult_t result = preload::plainly(plain, newcomm, nranks, myrank, nId, commIds, config);
   preload::note_made(result, newcomm, config);
   return result;
@@ -242,7 +287,7 @@ LACONIC_EXPORT ncclResult_t ncclCommInitRankScalable(ncclComm_t* newcomm, int nr
 
 LACONIC_EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm,
                                           ncclConfig_t* config) {
-  static const auto plain = preload::next<decltype(&ncclCommSplit)>("ncclCommSplit");
+  static preload::Next<decltype(&ncclCommSplit)> plain("ncclCommSplit");
   const ncclResult_t result = preload::plainly(plain, comm, color, key, newcomm, config);
   if (color != NCCL_SPLIT_NOCOLOR) preload::note_split(result, comm, newcomm, config);
   return result;
@@ -250,26 +295,26 @@ LACONIC_EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, n
 
 /// By which a program learns that what was split off is there, where it did not wait for that.
 LACONIC_EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
-  static const auto plain = preload::next<decltype(&ncclCommGetAsyncError)>("ncclCommGetAsyncError");
+  static preload::Next<decltype(&ncclCommGetAsyncError)> plain("ncclCommGetAsyncError");
   const ncclResult_t result = preload::plainly(plain, comm, asyncError);
   if (result == ncclSuccess) preload::note_outcome(*asyncError, comm);
   return result;
 }
 
 LACONIC_EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm) {
-  static const auto plain = preload::next<decltype(&ncclCommFinalize)>("ncclCommFinalize");
+  static preload::Next<decltype(&ncclCommFinalize)> plain("ncclCommFinalize");
   preload::release(comm);
   return preload::plainly(plain, comm);
 }
 
 LACONIC_EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  static const auto plain = preload::next<decltype(&ncclCommDestroy)>("ncclCommDestroy");
+  static preload::Next<decltype(&ncclCommDestroy)> plain("ncclCommDestroy");
   preload::release(comm);
   return preload::plainly(plain, comm);
 }
 
 LACONIC_EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  static const auto plain = preload::next<decltype(&ncclCommAbort)>("ncclCommAbort");
+  static preload::Next<decltype(&ncclCommAbort)> plain("ncclCommAbort");
   if (auto* const runtime = preload::NcclRuntime::get()) runtime->abandon(comm);
   return preload::plainly(plain, comm);
 }
@@ -277,9 +322,9 @@ LACONIC_EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm) {
 // The program's NCCL may be older than the header: it has no such functions then, and nothing is revoked.
 #ifdef NCCL_REVOKE_DEFAULT
 LACONIC_EXPORT ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
-  static const auto plain = preload::next<decltype(&ncclCommRevoke)>("ncclCommRevoke");
+  static preload::Next<decltype(&ncclCommRevoke)> plain("ncclCommRevoke");
   auto* const runtime = preload::NcclRuntime::get();
-  if (plain != nullptr && runtime != nullptr) runtime->revoke(comm);
+  if (plain.get() != nullptr && runtime != nullptr) runtime->revoke(comm);
   return preload::plainly(plain, comm, revokeFlags);
 }
 #endif
@@ -289,9 +334,9 @@ LACONIC_EXPORT ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
 /// it are served then, since some of its ranks are gone.
 LACONIC_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeRanksCount,
                                            ncclComm_t* newcomm, ncclConfig_t* config, int shrinkFlags) {
-  static const auto plain = preload::next<decltype(&ncclCommShrink)>("ncclCommShrink");
+  static preload::Next<decltype(&ncclCommShrink)> plain("ncclCommShrink");
   auto* const runtime = preload::NcclRuntime::get();
-  if (plain != nullptr && runtime != nullptr && (shrinkFlags & NCCL_SHRINK_ABORT) != 0) runtime->revoke(comm);
+  if (plain.get() != nullptr && runtime != nullptr && (shrinkFlags & NCCL_SHRINK_ABORT) != 0) runtime->revoke(comm);
   const ncclResult_t result =
       preload::plainly(plain, comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags);
   preload::note_split(result, comm, newcomm, config);

@@ -202,14 +202,34 @@ std::optional<ncclResult_t> NcclRuntime::serve(const gpu::NcclCall& call, const 
   }
 }
 
+std::shared_ptr<nccl::Stop> NcclRuntime::stop_of(ncclComm_t comm) {
+  const std::lock_guard lock(mutex_);
+  auto& known = stops_[comm];
+  auto stop = known.lock();
+  if (stop == nullptr) known = stop = std::make_shared<nccl::Stop>();
+  return stop;
+}
+
+void NcclRuntime::set_stop_of(ncclComm_t comm) {
+  std::shared_ptr<nccl::Stop> stop;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto entry = stops_.extract(comm);
+    if (!entry.empty()) stop = entry.mapped().lock();
+  }
+  if (stop != nullptr) stop->set();
+}
+
 void NcclRuntime::release(ncclComm_t comm) {
   groups_.take(comm);
   names_.forget(comm);
   const std::lock_guard lock(mutex_);
   refused_.erase(comm);
+  stops_.erase(comm);
 }
 
 void NcclRuntime::abandon(ncclComm_t comm) {
+  set_stop_of(comm);
   groups_.abandon(comm);
   names_.forget(comm);
   const std::lock_guard lock(mutex_);
@@ -218,6 +238,7 @@ void NcclRuntime::abandon(ncclComm_t comm) {
 
 void NcclRuntime::revoke(ncclComm_t comm) {
   refuse(comm, "the communicator was revoked");
+  set_stop_of(comm);
   groups_.abandon(comm);
 }
 

@@ -15,6 +15,7 @@
 #include "preload/nccl/names.h"
 #include "preload/policy.h"
 #include "preload/tally.h"
+#include "transport/nccl/stop.h"
 
 namespace laconic::preload {
 
@@ -40,6 +41,9 @@ class NcclRuntime {
   /// Null: no rule asks for names.
   [[nodiscard]] NcclNames* names() { return policy_.asks_for_names() ? &names_ : nullptr; }
 
+  /// What abandon() and revoke() set: for whoever has a communicator in hand that another thread may abort.
+  std::shared_ptr<nccl::Stop> stop_of(ncclComm_t comm);
+
   /// Before NCCL takes the communicator down. Collective where calls on it were served.
   void release(ncclComm_t comm);
   /// Before NCCL aborts the communicator, from any thread: waits for nobody, and a call that does fails at once.
@@ -64,6 +68,7 @@ class NcclRuntime {
   bool begin(const std::shared_ptr<gpu::NcclGroup>& group, ncclComm_t comm, cudaStream_t stream);
   /// Leaves a communicator to NCCL.
   void refuse(ncclComm_t comm, const std::string& reason);
+  void set_stop_of(ncclComm_t comm);
   /// And then counts the call.
   [[nodiscard]] bool is_refused(ncclComm_t comm);
 
@@ -74,7 +79,8 @@ class NcclRuntime {
   NcclNames names_;
   std::mutex mutex_;
   std::map<ncclComm_t, std::string> refused_;  ///< with the reason
-  int lowest_rank_ = -1;                       ///< that this process has had in a communicator; -1: there was none
+  std::map<ncclComm_t, std::weak_ptr<nccl::Stop>> stops_;
+  int lowest_rank_ = -1;  ///< that this process has had in a communicator; -1: there was none
   ::pid_t pid_;
 };
 

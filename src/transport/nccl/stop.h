@@ -40,6 +40,7 @@ class Stop {
     for (const auto& react : reactions_) react();
   }
 
+  [[nodiscard]] bool is_set() const { return set_; }
   /// Throws Error(transport) once it is set.
   void check() const {
     if (set_) throw Error(Code::transport, "the communicator was aborted or revoked");
