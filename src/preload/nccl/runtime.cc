@@ -48,6 +48,13 @@ std::string name_of_rank_0(Transport& transport, std::string name) {
   return name;
 }
 
+NcclRuntime* to_report = nullptr;
+
+/// After all that the program registered for its exit, in which it may use NCCL.
+__attribute__((destructor)) void report_at_the_end() {
+  if (to_report != nullptr) to_report->report();
+}
+
 }  // namespace
 
 NcclRuntime::NcclRuntime(const Config& config) : config_(config), policy_(policy_of(config)), pid_(::getpid()) {}
@@ -66,8 +73,7 @@ NcclRuntime* NcclRuntime::get() {
       auto* const made = new NcclRuntime(config);
       if (made->policy_.asks_for_labels())
         warn("NCCL's calls have no labels: of the rules that ask for one only those for '*' match");
-      if (!config.report.empty()) std::atexit([] { get()->report(); });
-      return made;
+      return to_report = made;
     } catch (const Error& e) {
       warn(std::string(e.what()) + "; everything is left to NCCL");
       return nullptr;
@@ -243,6 +249,7 @@ void NcclRuntime::revoke(ncclComm_t comm) {
 }
 
 void NcclRuntime::report() const {
+  if (config_.report.empty()) return;
   if (::getpid() != pid_) return;  // a fork of the process, with what that had counted until then
   if (config_.report == "summary" && lowest_rank_ > 0) return;  // one that was rank 0 has as many calls
   char host[256] = "";
