@@ -47,7 +47,7 @@ void require_buffer(const char* name, const ConstArray& x, const Memory& memory)
 
 }  // namespace
 
-Call::Call(Collective collective, Communicator& comm, const Options& options) : comm_(comm), options_(options) {
+void require_ready(Communicator& comm) {
   comm.require_usable();
   try {
     comm.memory().before_call(comm.transport());
@@ -55,6 +55,10 @@ Call::Call(Collective collective, Communicator& comm, const Options& options) : 
     comm.mark_unusable();
     throw;
   }
+}
+
+Call::Call(Collective collective, Communicator& comm, const Options& options) : comm_(comm), options_(options) {
+  require_ready(comm);
   start_ = std::chrono::steady_clock::now();
   comm.pool().take_peak();
   proposal_.collective = collective;

@@ -19,6 +19,10 @@
 
 namespace laconic {
 
+/// What begins every call that is not certain to be a short plain one: throws Error(transport) if the communicator is
+/// unusable, and waits for what was left to the plain library.
+void require_ready(Communicator& comm);
+
 /// One call of one collective on one rank. Construct, check, agree, move data, finish.
 class Call {
  public:

@@ -31,6 +31,7 @@ void bring_root(ConstArray send, MutArray recv, Communicator& comm, const Option
     refuse({.collective = Collective::bcast, .dtype = send.dtype}, comm, options,
            Error(Code::invalid_argument, "sendbuff or recvbuff of the root is not in the memory of a GPU"));
   }
+  require_ready(comm);  // else the copy would wait for what was left on the stream, and nothing could end that
   if (overlap(send, recv)) return comm.memory().copy(recv.data, send.data, send.bytes());
   comm.memory().begin_copy(recv.data, send.data, send.bytes());
 }

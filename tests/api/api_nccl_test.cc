@@ -5,6 +5,7 @@
 #include <barrier>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -381,8 +382,11 @@ TEST(ApiNccl, AbandoningEndsACallThatWaits) {
   });
 }
 
-// What waits for a stream on which a call was left waits as that call would have.
-TEST(ApiNccl, AbandoningEndsACallBehindOneThatWasLeft) {
+using Call = std::function<int(const float* x, float* y, ncclComm_t comm, cudaStream_t stream)>;
+
+/// What waits for a stream on which a call was left waits as that call would have: `behind` comes after one that rank 1
+/// does not make.
+void expect_abandoning_ends(const Call& behind) {
   constexpr std::size_t n = 100;
   laconic_options plain = LACONIC_OPTIONS_INIT;
   plain.mode = LACONIC_MODE_PLAIN;
@@ -402,7 +406,7 @@ TEST(ApiNccl, AbandoningEndsACallBehindOneThatWasLeft) {
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
         EXPECT_EQ(laconic_nccl_abandon(comm), LACONIC_OK);
       });
-      EXPECT_EQ(call(compressed), LACONIC_TRANSPORT);
+      EXPECT_EQ(behind(x, y, comm, gpu.stream()), LACONIC_TRANSPORT);
       other.join();
     } else {
       EXPECT_EQ(laconic_nccl_abandon(comm), LACONIC_OK);
@@ -412,6 +416,21 @@ TEST(ApiNccl, AbandoningEndsACallBehindOneThatWasLeft) {
     EXPECT_EQ(cudaStreamSynchronize(gpu.stream()), cudaSuccess);
     ASSERT_EQ(call(compressed), LACONIC_OK) << laconic_last_error();
     EXPECT_EQ(laconic_nccl_release(comm), LACONIC_OK);
+  });
+}
+
+TEST(ApiNccl, AbandoningEndsACallBehindOneThatWasLeft) {
+  const laconic_options compressed = within("1e-3");
+  expect_abandoning_ends([&](const float* x, float* y, ncclComm_t comm, cudaStream_t stream) {
+    return laconic_nccl_allreduce(x, y, 100, ncclFloat32, ncclSum, comm, stream, &compressed);
+  });
+}
+
+/// Whose root has its array elsewhere.
+TEST(ApiNccl, AbandoningEndsABroadcastBehindOneThatWasLeft) {
+  const laconic_options compressed = within("1e-3");
+  expect_abandoning_ends([&](const float*, float* y, ncclComm_t comm, cudaStream_t stream) {
+    return laconic_nccl_broadcast(y + 10, y, 90, ncclFloat32, 0, comm, stream, &compressed);
   });
 }
 
