@@ -279,6 +279,13 @@ void await(Stream stream) {
   check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
 }
 
+void let_wait(Stream stream, Stream for_other) {
+  refuse_capturing(stream);
+  refuse_capturing(for_other);
+  const auto mark = mark_in(for_other);
+  check_cuda(cudaStreamWaitEvent(stream, mark.get(), 0), "cudaStreamWaitEvent");
+}
+
 bool is_capturing(Stream stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   const cudaError_t e = cudaStreamIsCapturing(stream, &status);

@@ -33,6 +33,9 @@ bool is_capturing(Stream stream);
 /// Until what the stream has been given is done. Throws Error(unsupported) while it is being captured.
 void await(Stream stream);
 
+/// Lets the stream wait for what the other one has been given. Throws Error(unsupported) while one is being captured.
+void let_wait(Stream stream, Stream for_other);
+
 /// Of the device that is current where it is made; it must be current in every call.
 class DeviceMemory final : public Memory {
  public:

@@ -2,6 +2,7 @@
 // another thread of each, and they go on. Prints what is wrong, or "all as they should be". Argument: how it is ended.
 //   begin    ncclCommAbort, in the first call of all
 //   abort    ncclCommAbort, in a group of two calls
+//   streams  the same, behind a message to the last rank on another stream
 //   revoke   ncclCommRevoke, then ncclCommShrink
 //   shrink   ncclCommShrink, which ends what is under way
 //   launch   ncclCommAbort, while NCCL still connects for a call of its own: of all ranks
@@ -25,6 +26,7 @@ ncclComm_t second[ranks];
 struct Rank {
   int rank;
   cudaStream_t stream;
+  cudaStream_t beside = nullptr;  ///< where a group's message is; null: it has none
 
   /// Of so many ranks: within the bound, and not exact, which it would be if it were NCCL's own.
   void sum_over(ncclComm_t comm, int n, const char* what) const {
@@ -46,6 +48,7 @@ struct Rank {
     const Array x(values_of(rank, count), stream), y(values_of(rank, count), stream);
     const auto start = Clock::now();
     ncclGroupStart();
+    if (beside != nullptr) ncclSend(x.at(0), count, ncclFloat32, ranks - 1, comm, beside);
     ncclAllReduce(x.at(0), x.at(0), count, ncclFloat32, ncclSum, comm, stream);
     ncclAllReduce(y.at(0), y.at(0), count, ncclFloat32, ncclSum, comm, stream);
     must(ncclGroupEnd() != ncclSuccess, std::string(what) + " did not fail");
@@ -120,9 +123,10 @@ void abort_a_launch(const Rank& me) {
 
 void play(int rank, const std::string& how) {
   cudaSetDevice(rank);
-  Rank me{rank, nullptr};
+  Rank me{rank, nullptr, nullptr};
   cudaStreamCreateWithFlags(&me.stream, cudaStreamNonBlocking);
   if (how != "begin") me.sum_over(first[rank], ranks, "the first sum");
+  if (how == "streams") cudaStreamCreateWithFlags(&me.beside, cudaStreamNonBlocking);
   if (how == "launch") {
     abort_a_launch(me);
   } else if (rank != ranks - 1) {
@@ -130,6 +134,7 @@ void play(int rank, const std::string& how) {
   } else {
     ncclCommAbort(first[rank]);
   }
+  if (me.beside != nullptr) cudaStreamDestroy(me.beside);
   me.sum_over(second[rank], ranks, "the sum over a new communicator");
   ncclCommDestroy(second[rank]);
   cudaStreamDestroy(me.stream);

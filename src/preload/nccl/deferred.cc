@@ -12,12 +12,6 @@
 namespace laconic::preload {
 namespace {
 
-int device_of(ncclComm_t comm) {
-  int device = 0;
-  pncclCommCuDevice(comm, &device);
-  return device;
-}
-
 /// Calls that are made one after the other, in the program's order.
 struct Sequence {
   std::vector<const Deferred*> calls;
@@ -48,7 +42,7 @@ bool belongs_to(const Sequence& sequence, const Deferred& d, int device) {
 std::vector<Sequence> sequences_of(const std::vector<Deferred>& calls) {
   std::vector<Sequence> all;
   for (const Deferred& d : calls) {
-    Sequence whole{{}, device_of(d.comm)};
+    Sequence whole{{}, d.device};
     std::erase_if(all, [&](const Sequence& s) {
       if (!belongs_to(s, d, whole.device)) return false;
       whole.calls.insert(whole.calls.end(), s.calls.begin(), s.calls.end());
@@ -61,11 +55,11 @@ std::vector<Sequence> sequences_of(const std::vector<Deferred>& calls) {
   return all;
 }
 
-/// Until what the stream has been given is done.
-ncclResult_t await(ncclComm_t comm, cudaStream_t stream) {
+/// work(), which may throw, with the call's device.
+ncclResult_t guarded(const Deferred& d, const std::function<void()>& work) {
   try {
-    const nccl::OnDevice as(device_of(comm));
-    gpu::await(stream);
+    const nccl::OnDevice as(d.device);
+    work();
     return ncclSuccess;
   } catch (const Error& e) {
     log(LogLevel::error, e.what());
@@ -92,9 +86,9 @@ ncclResult_t awaited(ncclResult_t result, const Deferred& d) {
 
 ncclResult_t leave_to_nccl(const Deferred& d) {
   const ncclResult_t result = awaited(d.plain(), d);
-  // It may be another thread's than the program's, which could not wait for it.
-  const bool to_its_end = d.has_beside || d.stream == cudaStreamPerThread;
-  return to_its_end && !d.stop->is_set() ? worse(result, await(d.comm, d.stream)) : result;
+  // The stream may be another thread's than the program's, which could not wait for it; or other streams are to.
+  if (!d.has_beside && d.stream != cudaStreamPerThread) return result;
+  return worse(result, guarded(d, [&] { gpu::await(d.stream); }));
 }
 
 ncclResult_t make(NcclRuntime& runtime, const Deferred& d, bool alone) {
@@ -159,13 +153,27 @@ void note_streams_beside(GroupCalls& group) {
   }
 }
 
-/// Streams of calls on a communicator that has more of them than one in this group.
-template <typename Call>
-ncclResult_t await_streams_beside(const std::vector<Deferred>& calls, const std::vector<Call>& of) {
+/// For each of Laconic's calls and each other stream of its communicator that NCCL's calls are on: one waits for what
+/// the other has been given.
+ncclResult_t order_streams(const GroupCalls& group, const std::function<void(const Deferred&, cudaStream_t)>& order) {
   ncclResult_t result = ncclSuccess;
-  for (const Call& call : of) {
-    const auto meets = [&](const Deferred& d) { return d.comm == call.comm && d.has_beside; };
-    if (std::ranges::any_of(calls, meets)) result = worse(result, await(call.comm, call.stream));
+  for (const Deferred& d : group.calls) {
+    for (const Given& other : group.given) {
+      if (!d.has_beside || other.comm != d.comm || other.stream == d.stream) continue;
+      result = worse(result, guarded(d, [&] { order(d, other.stream); }));
+    }
+  }
+  return result;
+}
+
+/// Laconic's calls wait for what each other's streams have been given.
+ncclResult_t order_own_streams(const GroupCalls& group) {
+  ncclResult_t result = ncclSuccess;
+  for (const Deferred& d : group.calls) {
+    for (const Deferred& other : group.calls) {
+      if (other.comm != d.comm || other.stream == d.stream) continue;
+      result = worse(result, guarded(d, [&] { gpu::let_wait(d.stream, other.stream); }));
+    }
   }
   return result;
 }
@@ -174,12 +182,13 @@ ncclResult_t await_streams_beside(const std::vector<Deferred>& calls, const std:
 
 ncclResult_t GroupCalls::make(NcclRuntime& runtime, const std::function<ncclResult_t()>& plain) {
   note_streams_beside(*this);
-  const ncclResult_t before = await_streams_beside(calls, calls);
-  ncclResult_t result = plain();
-  for (const Deferred& d : calls) result = awaited(result, d);
-  if (std::erase_if(calls, [](const Deferred& d) { return d.stop->is_set(); }) != 0)
-    result = worse(result, ncclRemoteError);
-  result = worse(result, worse(before, await_streams_beside(calls, given)));
+  const auto before = [](const Deferred& d, cudaStream_t other) { gpu::let_wait(other, d.stream); };
+  const auto after = [](const Deferred& d, cudaStream_t other) { gpu::let_wait(d.stream, other); };
+  ncclResult_t result = order_streams(*this, before);
+  const ncclResult_t launched = plain();
+  result = worse(result, launched);
+  for (const Deferred& d : calls) result = worse(result, awaited(launched, d));
+  result = worse(result, worse(order_streams(*this, after), order_own_streams(*this)));
   return worse(result, make_all(runtime, calls));
 }
 

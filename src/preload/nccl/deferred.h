@@ -16,6 +16,7 @@ struct Deferred {
   gpu::NcclCall call;
   const Rule* rule;  ///< null: its communicator's name decides, on which ranks have yet to agree
   ncclComm_t comm;
+  int device;  ///< the communicator's
   cudaStream_t stream;
   std::function<ncclResult_t()> plain;
   std::shared_ptr<nccl::Stop> stop;  ///< the communicator's
@@ -36,9 +37,9 @@ inline ncclResult_t worse(ncclResult_t a, ncclResult_t b) {
 
 /// The calls of a group, which NCCL makes when it ends, and so does Laconic.
 ///
-/// Those on one communicator begin after what all their streams have been given, and these wait for their end. So where
-/// they are on several streams, and some are Laconic's, this thread waits in the streams' stead: for those of Laconic's
-/// calls before NCCL makes its own, for those of NCCL's before Laconic makes the others.
+/// Those on one communicator begin after what all their streams have been given, and these wait for their end. NCCL
+/// sees to that for its own calls. Where some are Laconic's, the streams of NCCL's wait for what theirs have been given
+/// before NCCL's are made, and theirs for all others' after that.
 ///
 /// Whether a call is served is for its communicator's ranks to know, whatever else is in the group of one of them. So
 /// what is on other communicators and other streams goes on at the same time, each on a thread of its own: one thread

@@ -83,7 +83,9 @@ ncclResult_t take(gpu::NcclCall call, const Types& types, ncclComm_t comm, cudaS
     const auto done = runtime->serve(call, *rule, comm, stream, true);
     return done ? *done : plain();
   }
-  group().calls.calls.push_back({call, *rule, comm, stream, std::move(plain), runtime->stop_of(comm)});
+  int device = 0;
+  if (const ncclResult_t asked = pncclCommCuDevice(comm, &device); asked != ncclSuccess) return asked;
+  group().calls.calls.push_back({call, *rule, comm, device, stream, std::move(plain), runtime->stop_of(comm)});
   return ncclSuccess;
 }
 

@@ -50,7 +50,8 @@ void* find_next(const char* name) {
   static std::atomic<void*> other{nullptr};
   void* library = other;
   if (library == nullptr) other = library = library_with(name);
-  return library != nullptr ? dlsym(library, name) : nullptr;
+  void* const found = library != nullptr ? dlsym(library, name) : nullptr;
+  return found != nullptr && !is_own(found) ? found : nullptr;
 }
 
 }  // namespace laconic::preload
