@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/shortest.h"
 
 namespace laconic {
 namespace {
@@ -60,9 +61,9 @@ double half_ulp(const Arithmetic& a, double v) {
 
 Grid make_grid(DType dtype, double bound, double max_abs) {
   if (!(bound >= 0) || std::isinf(bound))
-    throw Error(Code::invalid_argument, "bound: " + std::to_string(bound) + " is not a finite number >= 0");
+    throw Error(Code::invalid_argument, "bound: " + shortest(bound) + " is not a finite number >= 0");
   if (std::isnan(max_abs) || max_abs < 0)
-    throw Error(Code::invalid_argument, "max_abs: " + std::to_string(max_abs) + " is not a magnitude");
+    throw Error(Code::invalid_argument, "max_abs: " + shortest(max_abs) + " is not a magnitude");
   const Grid lossless{.dtype = dtype};
   if (bound == 0 || !is_float(dtype)) return lossless;
 

@@ -1,7 +1,6 @@
 #include "core/bound.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -10,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/float_environment.h"
+#include "core/shortest.h"
 
 namespace laconic {
 namespace {
@@ -60,12 +60,6 @@ void parse_scope(std::string_view text, std::size_t& at, Bound& out) {
     if (out.sigmas < 2) refuse(text, 0, "want at least 2 sigma");
     at += sigma_prefix.size();
   }
-}
-
-/// The shortest text that parses back to the same number.
-std::string text_of(double value) {
-  std::array<char, 32> digits{};  // at most 24
-  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
 }
 
 std::optional<BoundKind> kind_of_suffix(std::string_view suffix) {
@@ -126,14 +120,14 @@ Bound Bound::parse(std::string_view text) {
 
 std::string Bound::to_string() const {
   std::string out(scope == BoundScope::operand ? operand_prefix : "");
-  if (scope == BoundScope::sigmas) out.append(text_of(sigmas)).append(sigma_prefix);
+  if (scope == BoundScope::sigmas) out.append(shortest(sigmas)).append(sigma_prefix);
   if (kind == BoundKind::lossless) return out + "lossless";
-  return out.append(text_of(value)).append(suffix_of(kind));
+  return out.append(shortest(value)).append(suffix_of(kind));
 }
 
 double Bound::absolute_for(double range) const {
   if (std::isnan(range) || range < 0) {
-    throw Error(Code::invalid_argument, "range " + std::to_string(range) + " is no width of values; want 0 or more");
+    throw Error(Code::invalid_argument, "range " + shortest(range) + " is no width of values; want 0 or more");
   }
   // A width that overflowed is larger than this, so the bound that follows is tighter than what was asked for.
   range = std::min(range, std::numeric_limits<double>::max());

@@ -220,6 +220,21 @@ TEST(CodecNames, SayWhatTheyDoNotTake) {
 }
 
 // Where zfp's scale overflows, it would make something else of it on every processor, and larger than it was.
+TEST(Grids, AreRefusedWithTheNumberThatIsWrongHoweverSmall) {
+  try {
+    make_grid(DType::f32, -1e-9, 1);
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_EQ(std::string(e.what()), "bound: -1e-09 is not a finite number >= 0");
+  }
+  try {
+    make_grid(DType::f32, 1e-3, -1e-30);
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_EQ(std::string(e.what()), "max_abs: -1e-30 is not a magnitude");
+  }
+}
+
 TEST(CodecNames, RatesSayTinyValuesAsWell) {
   const Codec& rate = find_codec("zfp-rate");
   if (!rate.available()) GTEST_SKIP() << "zfp was not there when this was built";
