@@ -3,11 +3,12 @@
 #include <cstring>
 
 #include "core/config.h"
+#include "core/of_thread.h"
 
 namespace laconic::api {
 namespace {
 
-thread_local std::string last_error;
+thread_local OfThread<std::string> last_error;
 
 template <typename Enum>
 void require_one_of(const char* name, Enum value, Enum first, Enum last) {
@@ -20,9 +21,9 @@ void require_one_of(const char* name, Enum value, Enum first, Enum last) {
 
 int report(Code code, const std::string& text) noexcept {
   try {
-    last_error = text;
+    last_error.get() = text;
   } catch (...) {
-    last_error.clear();  // no memory even for the words: the code has to do
+    last_error.get().clear();  // no memory even for the words: the code has to do
   }
   return static_cast<int>(code);
 }
@@ -90,7 +91,7 @@ extern "C" {
 
 const char* laconic_version(void) { return LACONIC_VERSION; }
 
-const char* laconic_last_error(void) { return laconic::api::last_error.c_str(); }
+const char* laconic_last_error(void) { return laconic::api::last_error.get().c_str(); }
 
 const char* laconic_error_name(int error) { return laconic::name_of(static_cast<laconic::Code>(error)); }
 

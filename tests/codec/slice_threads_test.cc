@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -139,6 +140,30 @@ TEST(SliceThreads, EndWhereOneFails) {
     Outcome bad = a;
     std::memset(bad.frame.data() + begin[c], 0xFF, begin[c + 1] - begin[c]);
     for (const int threads : {2, 3}) EXPECT_EQ(added(x, a, bad, threads).code, Code::corrupt) << c;
+  }
+}
+
+/// Does it when the thread ends.
+struct AtEnd {
+  std::function<void()> work;
+  ~AtEnd() { work(); }
+};
+
+// Programs make calls in the destructors of what their threads have, after those of what Laconic has there.
+TEST(SliceThreads, SumInAThreadThatEnds) {
+  const Array x = sample(DType::f32, Kind::mixed, 20001);
+  const Outcome a = encoded(x, grids_of(DType::f32).back());
+  const Outcome sum = added(x, a, a);
+  std::vector<slice::Target> targets = fast_targets();
+  targets.push_back(slice::Target::scalar);
+  for (const slice::Target t : targets) {
+    SCOPED_TRACE(slice::name_of(t));
+    const OnTarget guard(t);
+    std::thread([&] {
+      thread_local AtEnd last;  // made before what Laconic has, so destroyed behind it
+      last.work = [&] { EXPECT_TRUE(sum == added(x, a, a)); };
+      EXPECT_TRUE(sum == added(x, a, a));
+    }).join();
   }
 }
 

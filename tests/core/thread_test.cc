@@ -7,6 +7,7 @@
 #include <csignal>
 #include <thread>
 
+#include "core/of_thread.h"
 #include "core/share.h"
 #include "core/worker.h"
 
@@ -37,6 +38,35 @@ TEST(Thread, LeavesSignalsToTheProgramsThreads) {
   });
   EXPECT_TRUE(part);
   EXPECT_FALSE(is_blocked(SIGUSR1)) << "the caller's own are as they were";
+}
+
+struct Counted {
+  static inline int made = 0, destroyed = 0;
+  int value = 5;
+  Counted() { ++made; }
+  ~Counted() { ++destroyed; }
+};
+
+Counted& counted() {
+  thread_local OfThread<Counted> own;
+  return own.get();
+}
+
+/// Asks for it when the thread ends.
+struct Asking {
+  ~Asking() { EXPECT_EQ(counted().value, 5); }
+};
+
+TEST(OfThread, IsMadeAgainForDestructorsThatRunLater) {
+  std::thread([] {
+    thread_local const Asking last;  // made before, so destroyed behind it
+    static_cast<void>(last);
+    counted().value = 7;
+    EXPECT_EQ(counted().value, 7);
+    EXPECT_EQ(Counted::made, 1);
+  }).join();
+  EXPECT_EQ(Counted::made, 2);
+  EXPECT_EQ(Counted::destroyed, 2);
 }
 
 TEST(Thread, HasStackEnoughWhereTheProgramsLimitIsSmall) {

@@ -1,4 +1,5 @@
 // The scalar definition of the chunk operations (kernels.h). Slow and plain on purpose.
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -7,6 +8,7 @@
 
 #include "codec/slice/kernels.h"
 #include "core/half.h"
+#include "core/of_thread.h"
 #include "core/one_nan.h"
 
 namespace laconic::slice {
@@ -191,8 +193,8 @@ void store_elements(const Params& p, const Chunk<I>& c, void* y) {
 /// Chunks are 20-70 KB: one of each kind per thread, not on the caller's stack.
 template <class I>
 Chunk<I>& scratch(int which) {
-  thread_local std::array<std::unique_ptr<Chunk<I>>, 3> chunks;
-  auto& c = chunks[static_cast<std::size_t>(which)];
+  thread_local OfThread<std::array<std::unique_ptr<Chunk<I>>, 3>> chunks;
+  auto& c = chunks.get()[static_cast<std::size_t>(which)];
   if (!c) c = std::make_unique<Chunk<I>>();
   return *c;
 }

@@ -3,6 +3,8 @@
 #include <memory>
 #include <new>
 
+#include "core/of_thread.h"
+
 namespace laconic::slice {
 namespace {
 
@@ -20,7 +22,8 @@ struct Memory {
 }  // namespace
 
 void* sum_scratch(std::size_t bytes) {
-  thread_local Memory memory;
+  thread_local OfThread<Memory> own;
+  Memory& memory = own.get();
   if (memory.bytes < bytes) {
     memory.at.reset(new (alignment) std::byte[bytes]);
     memory.bytes = bytes;

@@ -10,6 +10,7 @@
 #include "collective/metadata.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/of_thread.h"
 #include "preload/mpi/caller.h"
 #include "preload/mpi/creations.h"
 #include "preload/mpi/datatypes.h"
@@ -40,8 +41,8 @@ bool is_early(MPI_Comm comm) {
 }
 
 std::vector<MPI_Comm>& being_freed() {
-  thread_local std::vector<MPI_Comm> comms;
-  return comms;
+  thread_local OfThread<std::vector<MPI_Comm>> comms;
+  return comms.get();
 }
 
 /// Of a mistake, which may have its place in a text on lines of its own.
@@ -501,8 +502,8 @@ Tally& tally_of_process() {
 }
 
 std::string& label_of_thread() {
-  thread_local std::string label;
-  return label;
+  thread_local OfThread<std::string> label;
+  return label.get();
 }
 
 }  // namespace laconic::preload

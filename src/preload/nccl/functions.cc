@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/of_thread.h"
 #include "core/thread.h"
 #include "preload/nccl/deferred.h"
 #include "preload/nccl/names.h"
@@ -46,8 +47,8 @@ struct Group {
   }
 };
 Group& group() {
-  thread_local Group open;
-  return open;
+  thread_local OfThread<Group> open;
+  return open.get();
 }
 
 /// Whether Laconic has the call's type and operation; they are in `call` then.
