@@ -112,14 +112,16 @@ CommandLine::CommandLine(const std::string& name, const std::string& description
 
 CommandLine::~CommandLine() = default;
 
-std::optional<int> CommandLine::parse(int argc, char** argv, bool says_json) {
+std::optional<int> CommandLine::parse(int argc, char** argv, bool says_json, std::string* wrong) {
   try {
     app_->parse(argc, argv);
   } catch (const CLI::Success& e) {  // --help, --version
     app_->exit(e);
     return checked_output(false, 0);
   } catch (const CLI::ParseError& e) {
-    return report_failure(says_json && asks_for_json(argc, argv), Exit::usage, explanation(*app_, e));
+    const std::string text = explanation(*app_, e);
+    if (wrong != nullptr) *wrong = text;
+    return report_failure(says_json && asks_for_json(argc, argv), Exit::usage, text);
   }
   return std::nullopt;
 }

@@ -69,9 +69,9 @@ class CommandLine {
   [[nodiscard]] CommandSyntax syntax() const { return CommandSyntax(*app_); }
 
   /// Nothing if a command was chosen; otherwise the exit code, after a help or a message was printed: 0, Exit::usage,
-  /// or Exit::no_output. A line with --json has the message as JSON too, unless
-  /// another rank says that.
-  std::optional<int> parse(int argc, char** argv, bool says_json = true);
+  /// or Exit::no_output. A line with --json has the message as JSON too, unless another rank may say that; `wrong`, if
+  /// there is one, then gets it.
+  std::optional<int> parse(int argc, char** argv, bool says_json = true, std::string* wrong = nullptr);
 
  private:
   std::unique_ptr<CLI::App> app_;

@@ -55,14 +55,18 @@ const char* exit_code_help() {
          "8 communication failed, 70 internal error.";
 }
 
-int report_failure(bool json, Exit code, const std::string& text) {
-  complain(fmt::format("laconic: {}\n", shown(text)));
-  if (!json || std::ferror(stdout) != 0) return static_cast<int>(code);
+void print_failure(int code, const std::string& text) {
+  if (std::ferror(stdout) != 0) return;
   try {
-    print_json({{"error", text}, {"exit", static_cast<int>(code)}});
+    print_json({{"error", text}, {"exit", code}});
   } catch (const std::exception& e) {  // whoever reports a failure is told of that one
     complain(fmt::format("laconic: stdout cannot be written: {}\n", e.what()));
   }
+}
+
+int report_failure(bool json, Exit code, const std::string& text) {
+  complain(fmt::format("laconic: {}\n", shown(text)));
+  if (json) print_failure(static_cast<int>(code), text);
   return static_cast<int>(code);
 }
 

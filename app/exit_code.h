@@ -36,7 +36,10 @@ class Failure : public std::runtime_error {
   Exit code_;
 };
 
-/// Says what failed: a message on stderr, with json also an object on stdout. Returns the code.
+/// Says what failed as an object on stdout.
+void print_failure(int code, const std::string& text);
+
+/// Says what failed: a message on stderr, with json also that. Returns the code.
 int report_failure(bool json, Exit code, const std::string& text);
 
 /// Exit::no_output, reported, if anything that went to stdout could not be written; else `code`.

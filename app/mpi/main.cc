@@ -3,10 +3,13 @@
 #include <fmt/core.h>
 #include <mpi.h>
 
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <functional>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "bench/collective_report.h"
 #include "collective/plain_way.h"
@@ -38,6 +41,7 @@ struct Job {
   bool quiet = false;
   laconic::app::StackOptions stack;
   std::function<int(laconic::Transport&)> work;  ///< of the chosen command; returns an exit code
+  std::string failure;                           ///< why this rank fails, if it is one that knows
 };
 
 int bench(const Job& job, const laconic::app::CollectiveOptions& options, laconic::Transport& transport) {
@@ -55,8 +59,14 @@ int bench(const Job& job, const laconic::app::CollectiveOptions& options, laconi
 }
 
 int run(void* state) {
-  const auto transport = laconic::make_mpi_transport(MPI_COMM_WORLD);
-  return static_cast<Job*>(state)->work(*transport);
+  Job& job = *static_cast<Job*>(state);
+  try {
+    const auto transport = laconic::make_mpi_transport(MPI_COMM_WORLD);
+    return job.work(*transport);
+  } catch (const std::exception& e) {
+    job.failure = e.what();
+    throw;
+  }
 }
 
 void add_commands(laconic::app::CommandSyntax app, Job& job) {
@@ -74,16 +84,69 @@ void add_commands(laconic::app::CommandSyntax app, Job& job) {
   });
 }
 
-/// Whether all ranks fail, and nothing is under way between them: they can end as they should. Ending the program by
-/// force loses what rank 0 has just printed.
-bool all_fail_in_order(int code) {
-  if (code > static_cast<int>(Exit::no_output)) return false;
-  MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Ibarrier(MPI_COMM_WORLD, &request);
-  int done = 0;
-  const double end = MPI_Wtime() + 2;
-  while (done == 0 && MPI_Wtime() < end) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-  return done != 0;
+/// What ranks that fail tell each other; those that do not fail are waiting in a collective.
+class Failing {
+ public:
+  /// Takes two seconds at most. `speaks`: this rank can say why it fails.
+  explicit Failing(bool speaks) : speaks_(speaks ? 1 : 0) {
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &size_);
+    others_.resize(static_cast<std::size_t>(size_), 0);
+    requests_.resize(2 * others_.size(), MPI_REQUEST_NULL);
+    for (int r = 0; r < size_; ++r)
+      if (r != rank_) exchange_with(r);
+    wait();
+  }
+
+  [[nodiscard]] bool all() const { return all_; }
+  /// Whether this rank is the first that can say why.
+  [[nodiscard]] bool is_speaker() const {
+    for (std::size_t r = 0; r < static_cast<std::size_t>(rank_); ++r)
+      if (requests_[r] == MPI_REQUEST_NULL && others_[r] != 0) return false;
+    return speaks_ != 0;
+  }
+
+ private:
+  void exchange_with(int r) {
+    constexpr int tag = 0;
+    const auto ur = static_cast<std::size_t>(r);
+    MPI_Irecv(&others_[ur], 1, MPI_INT, r, tag, MPI_COMM_WORLD, &requests_[ur]);
+    MPI_Isend(&speaks_, 1, MPI_INT, r, tag, MPI_COMM_WORLD, &requests_[others_.size() + ur]);
+  }
+
+  void wait() {
+    std::vector<int> which(requests_.size());
+    int done = 0;
+    const double end = MPI_Wtime() + 2;
+    do {
+      MPI_Testsome(2 * size_, requests_.data(), &done, which.data(), MPI_STATUSES_IGNORE);
+    } while (done != MPI_UNDEFINED && MPI_Wtime() < end);
+    all_ = done == MPI_UNDEFINED;
+  }
+
+  int speaks_;
+  int rank_ = 0;
+  int size_ = 0;
+  bool all_ = false;
+  std::vector<int> others_;            ///< by rank: whether it can say why
+  std::vector<MPI_Request> requests_;  ///< what each has told, what each was told
+};
+
+/// Has one rank say why, and ends the program by force, unless all ranks fail and nothing is under way between them:
+/// that would lose what has just been printed.
+void fail(const Job& job, bool json, int code) {
+  const Failing failing(json && !job.failure.empty());
+  if (failing.is_speaker()) {
+    laconic::app::print_failure(code, job.failure);
+    std::fflush(stdout);
+  }
+  if (failing.all() && code <= static_cast<int>(Exit::no_output)) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    return;
+  }
+  // The launcher needs time to forward it; and another rank to notice that it is the one that speaks.
+  if (json) std::this_thread::sleep_for(std::chrono::milliseconds(failing.is_speaker() ? 500 : 4000));
+  MPI_Abort(MPI_COMM_WORLD, code);
 }
 
 int parse_and_run(int argc, char** argv) {
@@ -94,17 +157,14 @@ int parse_and_run(int argc, char** argv) {
   app.flag("-q,--quiet", job.quiet, "No report");
   add_commands(app, job);
   MPI_Init(&argc, &argv);
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const std::optional<int> wrong = line.parse(argc, argv, rank == 0);
+  const std::optional<int> wrong = line.parse(argc, argv, false, &job.failure);
   // Options that are wrong on one rank end all.
   int code = wrong.value_or(-1);
   MPI_Allreduce(MPI_IN_PLACE, &code, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  if (code < 0) code = laconic::app::guarded(job.json && rank == 0, run, &job);
+  if (code < 0) code = laconic::app::guarded(false, run, &job);
   std::fflush(stdout);
-  // A rank that failed alone must not leave the others waiting in a collective.
-  if (code != 0 && code != static_cast<int>(Exit::bound_violated) && !all_fail_in_order(code))
-    MPI_Abort(MPI_COMM_WORLD, code);
+  if (code != 0 && code != static_cast<int>(Exit::bound_violated))
+    fail(job, laconic::app::asks_for_json(argc, argv), code);
   MPI_Finalize();
   return code;
 }

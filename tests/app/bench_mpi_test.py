@@ -220,6 +220,23 @@ class BenchCollective(CommandTest):
             with self.subTest((first, second)):
                 self.assertIn("--nonsense", self.run_two(first, second, code=2))
 
+    def test_one_rank_says_why_whichever_fail(self):
+        field = self.write("x_50x100.f32", floats(wave(5000)))
+        good = ["--json", "bench", "allreduce", field, "--size", "4k", "--repetitions", "1"]
+        wrong, absent = [*good, "--nonsense"], [w.replace(field, "absent.f32") for w in good]
+        for ranks, code, word in (((good, wrong), 2, "--nonsense"), ((wrong, wrong), 2, "--nonsense"), ((good, absent), 3, "absent.f32"),
+                                  ((absent, good), 3, "absent.f32"), ((absent, absent), 3, "absent.f32"),
+                                  ((good, absent, absent), 3, "absent.f32")):
+            with self.subTest(ranks):
+                each = [":", "-n", "1", cli_support.LACONIC]
+                command = [*LAUNCH, *(word for line in ranks for word in (*each, *line))]
+                command.remove(":")
+                done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=120, check=False)
+                self.assertEqual(done.returncode, code, done.stderr)
+                said = json.loads(done.stdout)
+                self.assertIn(word, said["error"])
+                self.assertEqual(said["exit"], code)
+
     def test_a_report_that_cannot_be_written_ends_all_ranks_in_order(self):
         images = self.write("x_50x100.f32", floats(wave(5000)))
         full = ("sh", "-c", 'exec "$@" >/dev/full', "-")
