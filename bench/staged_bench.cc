@@ -155,7 +155,8 @@ void run(int rank, int ranks, int repetitions, const char* bound, const std::vec
 }  // namespace
 
 int main(int argc, char** argv) {
-  must_mpi(MPI_Init(&argc, &argv));
+  int provided = 0;
+  must_mpi(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided));  // CUDA has threads of its own
   if (argc < 5) give_up("want BOUND REPETITIONS field.f32 MIB,...");
   int rank = 0;
   int ranks = 1;

@@ -156,7 +156,8 @@ int parse_and_run(int argc, char** argv) {
   app.flag("--json", job.json, "One JSON object on stdout");
   app.flag("-q,--quiet", job.quiet, "No report");
   add_commands(app, job);
-  MPI_Init(&argc, &argv);
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);  // codec threads, which never call MPI
   const std::optional<int> wrong = line.parse(argc, argv, false, &job.failure);
   // Options that are wrong on one rank end all.
   int code = wrong.value_or(-1);
