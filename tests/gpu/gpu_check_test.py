@@ -7,12 +7,13 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import unittest
-import unittest.mock
 
 TOOL = sys.argv.pop(1)
 
@@ -102,17 +103,17 @@ class GpuCheck(unittest.TestCase):
             rows = tool.benchmark(folder, 1, "1e-3", ["endless", "bad", "good"])
         self.assertEqual([row.get("error") for row in rows], [None, "exit status 124", None, "why", None])
 
-    def on_cluster(self, stage, *programs):
+    def on_cluster(self, stage, *programs, stands_in=CLUSTER):
         """What the stage finds, how many rows it has kept each time, and how the cluster was called."""
         tool = load()
         kept = []
         with tempfile.TemporaryDirectory() as folder:
             for name in programs:
                 put(folder, name, "")
-            put(folder, "cluster", CLUSTER)
+            put(folder, "cluster", stands_in)
             tool.CLUSTER = os.path.join(folder, "cluster")
-            with unittest.mock.patch("os.geteuid", return_value=0), unittest.mock.patch("shutil.which", return_value="ip"):
-                found = tool.cluster(folder, stage, "1e-3", ["a.f32", "b.f32"], lambda so_far: kept.append(len(so_far["rows"])))
+            tool.no_cluster = lambda: None
+            found = tool.cluster(folder, stage, "1e-3", ["a.f32", "b.f32"], lambda so_far: kept.append(len(so_far["rows"])))
             if not os.path.exists(os.path.join(folder, "calls")):
                 return found, kept, []
             with open(os.path.join(folder, "calls"), encoding="utf-8") as f:
@@ -137,6 +138,45 @@ class GpuCheck(unittest.TestCase):
         for stage, library in (("cluster-10gbit", "NCCL"), ("staged-10gbit", "MPI")):
             found, _, calls = self.on_cluster(stage, "bin/staged_bench_mpich")
             self.assertEqual((found, calls), ({"skipped": f"built without {library}"}, []))
+
+    def test_a_cluster_that_does_not_come_up_is_a_failure(self):
+        tool = load()
+        found, _, calls = self.on_cluster("cluster-10gbit", "bin/nccl_bench", stands_in=CLUSTER.replace("exit 0", "exit 2"))
+        self.assertEqual((found, calls), ({"error": "the cluster did not come up", "rows": []}, [" up 2 10gbit 65000"]))
+        self.assertFalse(tool.is_well("cluster-10gbit", found))
+        self.assertTrue(tool.is_well("cluster-10gbit", {"skipped": "needs root and iproute2"}))
+
+    def test_what_was_begun_ends_with_it(self):
+        stage = """import importlib.machinery, importlib.util, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs tests in the background ignores it
+loader = importlib.machinery.SourceFileLoader("gpu_check", sys.argv.pop(1))
+tool = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
+sys.dont_write_bytecode = True
+loader.exec_module(tool)
+tool.CLUSTER = sys.argv.pop(1)
+tool.no_cluster = lambda: None
+sys.exit(tool.main())"""
+        for sent, statuses in ((signal.SIGTERM, (143,)), (signal.SIGINT, (130, -signal.SIGINT))):
+            with self.subTest(sent), tempfile.TemporaryDirectory() as folder:
+                put(folder, "nvidia-smi", "echo 'NVIDIA H100 80GB HBM3, 580.65.06'")
+                put(folder, "bin/nccl_bench", "")
+                put(folder, "cluster", 'cd "$(dirname "$0")"; echo "$1" >>calls; [ "$1" != gpu ] || { echo $$ >pid; mv pid begun; sleep 100; }')
+                with tarfile.open(os.path.join(folder, "all.tar.xz"), "w:xz") as archive:
+                    archive.add(os.path.join(folder, "bin"), "bin")
+                    archive.addfile(tarfile.TarInfo("cuda"))
+                command = [sys.executable, "-c", stage, TOOL, os.path.join(folder, "cluster"), "--packed", os.path.join(folder, "all.tar.xz")]
+                path = folder + os.pathsep + os.environ["PATH"]
+                check = subprocess.Popen([*command, "--out", os.path.join(folder, "out.json"), "--only", "cluster-10gbit", "a.f32"],
+                                         env={**os.environ, "PATH": path}, stderr=subprocess.DEVNULL)
+                while not os.path.exists(os.path.join(folder, "begun")):
+                    self.assertIsNone(check.poll())
+                    time.sleep(0.05)
+                check.send_signal(sent)
+                self.assertIn(check.wait(timeout=20), statuses)
+                with open(os.path.join(folder, "calls"), encoding="utf-8") as f:
+                    self.assertEqual(f.read().split(), ["up", "gpu", "down"])
+                with open(os.path.join(folder, "begun"), encoding="utf-8") as f, self.assertRaises(ProcessLookupError):
+                    os.kill(int(f.read()), 0)
 
     def packed(self, stages=("tests", "loopback", "codec"), **programs):
         """Exit status and JSON of a run of these programs, packed by the tool itself, where the driver is there and nothing to build with."""
