@@ -29,8 +29,21 @@ bool write_and_close(int fd, std::string_view text) {
   return good;
 }
 
+/// A new file beside the target, named in `part`. Below 0: errno says why there is none.
+int open_beside(const std::string& target, mode_t mode, std::string& part) {
+  int fd = -1;
+  // A few names, in case an earlier run of the same process id was killed and left one behind. O_EXCL: what else lies
+  // there, as a link to another file, is not ours.
+  for (int attempt = 0; attempt < 16; ++attempt) {
+    part = beginning_beside(target) + "." + std::to_string(::getpid()) + "-" + std::to_string(attempt) + ".part";
+    fd = ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd >= 0 || errno != EEXIST) break;
+  }
+  return fd;
+}
+
 /// To a file as a whole or not at all: the one that was there stays. What is none (a device, a pipe that somebody
-/// reads) gets what it takes, as does a file in a folder where none can be made. False: errno says why.
+/// reads) gets what it takes, as does a file in a folder where none may be made. False: errno says why.
 bool write_whole(const std::string& file, std::string_view text) {
   std::error_code ignored;
   struct stat there{};
@@ -42,9 +55,10 @@ bool write_whole(const std::string& file, std::string_view text) {
   }
   if (!exists && (errno == ELOOP || errno == ENAMETOOLONG)) return false;
   const std::string target = (exists ? std::filesystem::canonical(file, ignored) : through_links(file)).string();
-  const std::string part = beginning_beside(target) + "." + std::to_string(::getpid()) + ".part";
-  const int fd = ::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, exists ? there.st_mode & 0777 : 0666);
-  if (fd < 0 && exists) return write_and_close(::open(target.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC), text);
+  std::string part;
+  const int fd = open_beside(target, exists ? there.st_mode & 0777 : 0666, part);
+  const bool none_allowed = fd < 0 && (errno == EACCES || errno == EPERM || errno == EROFS);
+  if (none_allowed && exists) return write_and_close(::open(target.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC), text);
   if (write_and_close(fd, text) && ::rename(part.c_str(), target.c_str()) == 0) return true;
   const int error = errno;
   if (fd >= 0) ::unlink(part.c_str());

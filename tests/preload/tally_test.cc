@@ -203,6 +203,42 @@ TEST_F(ReportFile, OnAFullDiskLeavesTheOneBefore) {
   EXPECT_EQ(files(), 1);
 }
 
+TEST_F(ReportFile, LeavesAloneWhatHasTheNameOfItsBeginning) {
+  const auto file = folder / "report.json", other = folder / "other";
+  std::ofstream(file) << "precious";
+  std::ofstream(other) << "somebody's";
+  const std::string begun = file.string() + "." + std::to_string(::getpid());
+  for (const char* name : {".part", "-0.part"}) std::filesystem::create_symlink(other, begun + name);
+  EXPECT_EQ(written_to(file), "");
+  EXPECT_EQ(content_of(other), "somebody's");
+  EXPECT_EQ(nlohmann::json::parse(content_of(file))["ranks"], 2);
+  EXPECT_EQ(files(), 4);
+}
+
+TEST_F(ReportFile, ThatCannotBeBegunLeavesTheOneBefore) {
+  const auto file = folder / "report.json";
+  std::ofstream(file) << "precious";
+  for (int k = 0; k < 16; ++k)
+    std::ofstream(file.string() + "." + std::to_string(::getpid()) + "-" + std::to_string(k) + ".part") << "old";
+  EXPECT_NE(written_to(file).find("File exists"), std::string::npos);
+  EXPECT_EQ(content_of(file), "precious");
+}
+
+TEST_F(ReportFile, IsWrittenInPlaceWhereItsFolderTakesNoOthers) {
+  const auto file = folder / "report.json";
+  std::ofstream(file) << "old";
+  ASSERT_EQ(::chmod(file.c_str(), 0666), 0);
+  ASSERT_EQ(::chmod(folder.c_str(), 0555), 0);
+  const uid_t before = ::geteuid();
+  if (before == 0 && ::seteuid(65534) != 0) GTEST_SKIP() << "no user whom permissions are for";
+  const std::string said = written_to(file);
+  ASSERT_EQ(::seteuid(before), 0);
+  ASSERT_EQ(::chmod(folder.c_str(), 0755), 0);
+  EXPECT_EQ(said, "");
+  EXPECT_EQ(nlohmann::json::parse(content_of(file))["ranks"], 2);
+  EXPECT_EQ(files(), 1);
+}
+
 TEST_F(ReportFile, APipeThatNobodyReadsIsNotWaitedFor) {
   const auto pipe = folder / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
