@@ -196,14 +196,18 @@ std::string executable_folder() {
   return error ? "." : self.parent_path().string();
 }
 
+bool is_program(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
+}
+
 std::string find_program(const std::string& name) {
   const char* path = std::getenv("PATH");
-  std::istringstream folders(std::string(path != nullptr ? path : "") + ":/usr/sbin:/sbin");
+  std::istringstream folders(std::string(path != nullptr ? path : "/bin:/usr/bin") + ":/usr/sbin:/sbin");
   std::string folder;
   while (std::getline(folders, folder, ':')) {
-    if (folder.empty()) continue;
-    std::string candidate = fmt::format("{}/{}", folder, name);
-    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
+    std::string candidate = fmt::format("{}/{}", folder.empty() ? "." : folder, name);
+    if (is_program(candidate)) return candidate;
   }
   return "";
 }

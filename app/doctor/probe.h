@@ -21,7 +21,10 @@ std::vector<Finding> examine_machine();
 /// The folder of the running executable, "." when unknown.
 std::string executable_folder();
 
-/// The first executable of this name in $PATH, /usr/sbin and /sbin; empty when there is none.
+/// Whether that is a file, and one that may be run.
+bool is_program(const std::string& path);
+
+/// The first program of this name in $PATH, /usr/sbin and /sbin; empty when there is none.
 std::string find_program(const std::string& name);
 
 }  // namespace laconic::app

@@ -133,10 +133,8 @@ const std::string& loads_of(const std::string& path) {
 }
 
 std::string executable_of(const std::string& word) {
-  std::error_code ignored;
-  const std::string path = word.find('/') != std::string::npos ? word : find_program(word);
-  const bool runs = !path.empty() && fs::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
-  return runs ? path : "";
+  if (word.find('/') == std::string::npos) return find_program(word);
+  return is_program(word) ? word : "";
 }
 
 bool is_launcher(const std::string& word) {

@@ -23,6 +23,19 @@ class Run(CommandTest):
             _, said = self.run_laconic("run", "--bound", "1e-3", "--", wrong, code=3)
             self.assertIn(f"'{wrong}' is not found, or no file that can be run", said)
 
+    def test_programs_are_found_as_the_shell_finds_them(self):
+        os.makedirs(self.path("first/job"))
+        os.mkdir(self.path("second"))
+        for name in ("here", "second/job"):
+            self.write(name, b"#!/bin/sh\n")
+            os.chmod(self.path(name), 0o755)
+        usual = os.environ["PATH"]
+        for name, path in (("job", f"first:second:{usual}"), ("here", f"first::{usual}"), ("here", f":{usual}"), ("here", f"{usual}:")):
+            with self.subTest((name, path)):
+                said = self.run_laconic("run", "--bound", "1e-3", "--", name, code=2, environment={"PATH": path})[1]
+                self.assertIn("does not show which MPI it uses", said)
+        self.run_laconic("run", "--bound", "1e-3", "--", "here", code=3, environment={"PATH": f"first:{usual}"})
+
     def test_programs_are_not_run_to_find_out_their_mpi(self):
         names = ["job.sh", "mpirun_case.sh", "prune.sh"]
         for name in names:
