@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -192,6 +193,11 @@ void OutputFile::write(std::span<const std::uint8_t> data) {
   while (!data.empty()) {
     const ssize_t done = ::write(fd_, data.data(), data.size());
     if (done < 0 && errno == EINTR) continue;
+    if (done < 0 && errno == EAGAIN) {  // a pipe that whoever made it does not want to wait for
+      pollfd room{.fd = fd_, .events = POLLOUT, .revents = 0};
+      static_cast<void>(::poll(&room, 1, -1));  // what is wrong, write() says
+      continue;
+    }
     if (done < 0) fail("write");
     written_ += static_cast<std::uint64_t>(done);
     data = data.subspan(static_cast<std::size_t>(done));

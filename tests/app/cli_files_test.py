@@ -11,6 +11,7 @@ import signal
 import struct
 import subprocess
 import sys
+import time
 import unittest
 
 import cli_support
@@ -377,6 +378,19 @@ class Failures(CommandTest):
             self.assertEqual(self.read("y.f32"), self.read("x.f32"))
         self.shell('"$L" compress x.f32 -f -o x.lcz > x.lcz')
         self.assertEqual(self.read("x.lcz"), self.read("good.lcz"))
+
+    def test_a_pipe_that_does_not_block_is_waited_for(self):
+        self.write("x.f32", floats(wave(100000)))
+        self.run_laconic("compress", "x.f32")
+        read, write = os.pipe()
+        os.set_blocking(write, False)
+        command = [cli_support.LACONIC, "decompress", "x.f32.lcz", "-o", "/dev/stdout"]
+        with subprocess.Popen(command, cwd=self.folder, stdout=write, stderr=subprocess.PIPE, text=True) as decompress:
+            os.close(write)
+            time.sleep(0.3)  # until the pipe is full
+            with os.fdopen(read, "rb") as pipe:
+                data = pipe.read()
+            self.assertEqual((decompress.wait(timeout=60), len(data)), (0, 400000), decompress.stderr.read())
 
     def test_wrong_sizes(self):
         self.write("x.f32", floats(wave(100)) + b"abc")
