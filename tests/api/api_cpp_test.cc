@@ -258,6 +258,17 @@ TEST_F(ApiCpp, SizesThatDoNotFitOnOneRank) {
   expect_refused(0, "igatherv: parts", [&] { comm.igatherv<float>(out, y, wrong, 0).wait(); });
   expect_refused(0, "iscatterv: parts", [&] { comm.iscatterv<float>(x, wrong, part, 0).wait(); });
   expect_refused(0, "ialltoallv: parts", [&] { comm.ialltoallv<float>(x, parts, y, wrong).wait(); });
+  // Too few displacements, of which the C interface must not see more.
+  Counts displs(here ? n - 1 : n);
+  for (std::size_t r = 0; r < displs.size(); ++r) displs[r] = r * count;
+  displs.shrink_to_fit();
+  const laconic::Parts few{.counts = counts, .displs = displs};
+  if (n > 1) {
+    expect_refused(0, "iallgatherv: parts", [&] { comm.iallgatherv<float>(out, y, few).wait(); });
+    expect_refused(0, "igatherv: parts", [&] { comm.igatherv<float>(out, y, few, 0).wait(); });
+    expect_refused(0, "iscatterv: parts", [&] { comm.iscatterv<float>(x, few, part, 0).wait(); });
+    expect_refused(0, "ialltoallv: parts", [&] { comm.ialltoallv<float>(x, parts, y, few).wait(); });
+  }
 
   // In place.
   expect_refused(0, "reduce_scatter: counts do not add up to recv",

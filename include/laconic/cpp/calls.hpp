@@ -34,6 +34,9 @@ class Fit {
   }
   [[nodiscard]] std::size_t count(std::size_t n) const { return fits_ || n != 0 ? n : 1; }
   [[nodiscard]] const std::size_t* counts(const Parts& parts) const { return fits_ ? parts.counts.data() : nullptr; }
+  [[nodiscard]] const std::size_t* displs(const Parts& parts) const {
+    return fits_ && !parts.displs.empty() ? parts.displs.data() : nullptr;
+  }
   /// What is wrong, if anything is. prefix: to the call's name.
   [[nodiscard]] std::optional<Error> misfit(const char* prefix) const {
     if (fits_) return {};
@@ -83,7 +86,6 @@ inline bool lie_within(const Parts& parts, std::size_t elements, const Here& at)
   }
   return true;
 }
-inline const std::size_t* displs_of(const Parts& parts) { return parts.displs.empty() ? nullptr : parts.displs.data(); }
 
 template <Element T>
 auto allreduce(const Here& /*at*/, const Buffer<const T>& send, std::span<T> recv, Op op) {
@@ -158,7 +160,7 @@ template <Element T>
 auto scatterv(const Here& at, const Buffer<const T>& send, const Parts& parts, const Buffer<T>& recv, int root) {
   const Fit fit("scatterv", at.rank == root ? lie_within(parts, send.size_or(0), at) : !recv.is_in_place(),
                 at.rank == root ? "parts do not lie within send" : only_root);
-  return Call(fit, laconic_scatterv, laconic_iscatterv, fit.data(send), fit.counts(parts), displs_of(parts),
+  return Call(fit, laconic_scatterv, laconic_iscatterv, fit.data(send), fit.counts(parts), fit.displs(parts),
               fit.data(recv), fit.count(recv.size_or(0)), dtype_of<T>(), root);
 }
 
@@ -175,7 +177,7 @@ auto gatherv(const Here& at, const Buffer<const T>& send, std::span<T> recv, con
   const Fit fit("gatherv", at.rank == root ? lie_within(parts, recv.size(), at) : !send.is_in_place(),
                 at.rank == root ? "parts do not lie within recv" : only_root);
   return Call(fit, laconic_gatherv, laconic_igatherv, fit.data(send), fit.count(send.size_or(0)), recv.data(),
-              fit.counts(parts), displs_of(parts), dtype_of<T>(), root);
+              fit.counts(parts), fit.displs(parts), dtype_of<T>(), root);
 }
 
 template <Element T>
@@ -192,7 +194,7 @@ auto allgatherv(const Here& at, const Buffer<const T>& send, std::span<T> recv, 
   const Fit fit("allgatherv", within && send.size_or(own) == own,
                 "parts do not lie within recv, or send is not this rank's part");
   return Call(fit, laconic_allgatherv, laconic_iallgatherv, fit.data(send), recv.data(), fit.counts(parts),
-              displs_of(parts), dtype_of<T>());
+              fit.displs(parts), dtype_of<T>());
 }
 
 template <Element T>
@@ -208,8 +210,8 @@ auto alltoallv(const Here& at, const Buffer<const T>& send, const Parts& out, st
   const Parts& sent = send.is_in_place() ? in : out;
   const Fit fit("alltoallv", lie_within(sent, send.size_or(recv.size()), at) && lie_within(in, recv.size(), at),
                 "parts do not lie within send, or within recv");
-  return Call(fit, laconic_alltoallv, laconic_ialltoallv, fit.data(send), fit.counts(sent), displs_of(sent),
-              recv.data(), fit.counts(in), displs_of(in), dtype_of<T>());
+  return Call(fit, laconic_alltoallv, laconic_ialltoallv, fit.data(send), fit.counts(sent), fit.displs(sent),
+              recv.data(), fit.counts(in), fit.displs(in), dtype_of<T>());
 }
 
 }  // namespace detail
