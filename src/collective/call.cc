@@ -251,7 +251,14 @@ bool Call::moves_on_grid() const {
 }
 
 Agreement Call::agree(CountRule rule) {
-  Agreement agreed = laconic::agree(comm_, proposal_, rule, report_);
+  Agreement agreed;
+  try {
+    agreed = laconic::agree(comm_, proposal_, rule, report_);
+  } catch (const Error&) {  // on all ranks; but each has noted the kind of call that it meant, or none
+    history_ = nullptr;
+    comm_.routing().forget();
+    throw;
+  }
   // Who verifies needs all others to have come so far.
   confirm_ = agreed.confirm || agreed.verify || comm_.transport().needs_everyone();
   return agreed;

@@ -190,6 +190,13 @@ History& Routing::of(const CallKind& kind) {
   return last_->second;
 }
 
+void Routing::forget() {
+  shortcuts_.forget();
+  of_unknown_size_.clear();
+  histories_.clear();
+  last_ = nullptr;
+}
+
 History* Routing::known(const CallKind& kind) {
   const auto at = histories_.find(kind);
   return at != histories_.end() ? &at->second : nullptr;

@@ -142,7 +142,9 @@ class Routing {
   /// The history of this kind. A new one beyond a few thousand makes all be forgotten: on all ranks at once, as all
   /// meet the same kinds in the same order.
   History& of(const CallKind& kind);
-  /// The same for what only this rank may ask: null where there is none.
+  /// Everything about calls, as then: when one has failed before ranks knew that they mean the same.
+  void forget();
+  /// A history for what only this rank may ask: null where there is none.
   [[nodiscard]] History* known(const CallKind& kind);
   /// Of calls of this kind, its size class left open. Forgotten as histories are.
   UnknownSize& of_unknown_size(const CallKind& kind);

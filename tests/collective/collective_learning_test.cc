@@ -19,6 +19,7 @@
 #include "collective/routing.h"
 #include "collective/world.h"
 #include "support/over_transport.h"
+#include "support/sanitized.h"
 
 namespace laconic::collective_learning_test {
 namespace {
@@ -157,6 +158,30 @@ TEST(Learning, HopelessAndShortCallsExchangeNothingMore) {
         allreduce(slice_of(view(mine), 0, 100), slice_of(view(got), 0, 100), Op::sum, comm, with("1e-3rel"));
     EXPECT_EQ(brief.route, Route::plain);
     EXPECT_EQ(brief.messages_sent, 1U);
+  };
+  on_ranks(2, body, slow);
+}
+
+// Which kinds of calls there were decides when all are forgotten, and so who asks: a call that fails is none, or one,
+// on all ranks.
+TEST(Learning, RanksForgetTogetherAfterACallThatFailed) {
+  const std::vector<double> mine(4, 0.5);
+  const auto body = [&](int rank, Communicator& comm) {
+    std::vector<double> got(mine.size());
+    const auto call = [&](std::size_t count, const Options& options) {
+      return allreduce(slice_of(view(mine), 0, count), slice_of(view(got), 0, count), Op::sum, comm, options);
+    };
+    EXPECT_THROW(call(4, with(rank == 0 ? "1e-3" : "2e-3")), Error);
+    EXPECT_EQ(call(4, with("1e-3")).route, Route::plain);
+    std::uint64_t asked = 0;
+    const int kinds = test::sanitized ? 10 : 4200;  // more than are remembered
+    for (int i = 0; i < kinds; ++i) {
+      Options another = with("1e-3");
+      another.bound.value = 1e-3 + 1e-9 * i;
+      call(1, another);
+      asked += call(4, with("1e-3")).messages_sent;
+    }
+    EXPECT_LT(asked, static_cast<std::uint64_t>(kinds)) << "some went plainly unasked";
   };
   on_ranks(2, body, slow);
 }
