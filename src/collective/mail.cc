@@ -161,8 +161,8 @@ void Mail::post(MessagePtr message) {
   Report& report = call_.report();
   report.stats.wire_bytes += message->bytes().size();
   ++report.messages_sent;
-  Request request = comm_.transport().isend(message->bytes(), letter_.out->to, first_tag + letter_.out->tag);
-  outgoing_.push_back({std::move(request), std::move(message)});
+  Posted& posted = outgoing_.emplace_back(Posted{Request(), std::move(message)});
+  posted.request = comm_.transport().isend(posted.message->bytes(), letter_.out->to, first_tag + letter_.out->tag);
 }
 
 void Mail::post_head() {

@@ -399,6 +399,12 @@ bool Pipeline::ready(const Piece& p, bool due) {
   return s.message != nullptr && s.version == p.version;
 }
 
+/// It is in outgoing_ before it is under way: nothing may be lost between.
+void Pipeline::send(const MessagePtr& message, const Envelope& envelope) {
+  Posted& posted = outgoing_.emplace_back(Posted{Request(), message});
+  posted.request = transport_.isend(message->bytes(), envelope.peer, inbox_of(envelope).tag);
+}
+
 /// False: the run has failed, and a poison message will go in its place.
 bool Pipeline::post(const Envelope& envelope) {
   const Piece& first = envelope.pieces[0];
@@ -407,7 +413,7 @@ bool Pipeline::post(const Envelope& envelope) {
                              : envelope.pieces.size() == 1 ? slot(first).message
                                                            : sealed(envelope);
   if (message == nullptr) return false;
-  outgoing_.push_back({transport_.isend(message->bytes(), envelope.peer, inbox_of(envelope).tag), message});
+  send(message, envelope);
   ++report_.messages_sent;
   if (first.plain) {
     report_.local_bytes += message->bytes().size();
@@ -466,7 +472,7 @@ void Pipeline::send_poison(Lane& lane) {
     message->room()[bytes.size()] = 0;
     comm_.pool().filled(message, bytes.size() + 1);
   }
-  outgoing_.push_back({transport_.isend(message->bytes(), envelope.peer, inbox_of(envelope).tag), message});
+  send(message, envelope);
   report_.stats.wire_bytes += message->bytes().size();
   ++report_.messages_sent;
   ++lane.next;

@@ -113,6 +113,7 @@ class Pipeline {
   void flush_all();
   void flush(Lane& lane);
   bool post(const Envelope& envelope);
+  void send(const MessagePtr& message, const Envelope& envelope);
   MessagePtr plain(const Piece& piece);
   void make_room();
   MessagePtr sealed(const Envelope& envelope);

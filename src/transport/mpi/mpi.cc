@@ -78,13 +78,9 @@ std::string receive_from(int rank) { return "a receive from rank " + std::to_str
 
 class MpiState final : public Request::State {
  public:
-  MpiState(MPI_Request request, bool is_send, int rank, int peer, double timeout, std::shared_ptr<RollCall> roll_call)
-      : request_(request),
-        is_send_(is_send),
-        rank_(rank),
-        peer_(peer),
-        timeout_(timeout),
-        roll_call_(std::move(roll_call)) {}
+  /// Of what begin() begins.
+  MpiState(bool is_send, int rank, int peer, double timeout, std::shared_ptr<RollCall> roll_call)
+      : is_send_(is_send), rank_(rank), peer_(peer), timeout_(timeout), roll_call_(std::move(roll_call)) {}
   MpiState(const MpiState&) = delete;
   MpiState& operator=(const MpiState&) = delete;
 
@@ -98,13 +94,18 @@ class MpiState final : public Request::State {
     PMPI_Request_free(&request_);
   }
 
+  /// mpi(&request), which gives MPI's code, begins it.
+  template <typename Mpi>
+  void begin(Mpi&& mpi) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    require(in_mpi([&] { return mpi(&request); }));
+    request_ = request;
+  }
+
   bool test() override {
     int done = 0;
     MPI_Status status;
-    const int code = in_mpi([&] { return PMPI_Test(&request_, &done, &status); });
-    if (code != MPI_SUCCESS) {
-      fail(*roll_call_, rank_, peer_, is_send_ ? send_to(peer_) : receive_from(peer_), code, timeout_);
-    }
+    require(in_mpi([&] { return PMPI_Test(&request_, &done, &status); }));
     if (done == 0) return false;
     if (!is_send_) {
       MPI_Count bytes = 0;
@@ -136,6 +137,11 @@ class MpiState final : public Request::State {
   }
 
  private:
+  void require(int code) {
+    if (code == MPI_SUCCESS) return;
+    fail(*roll_call_, rank_, peer_, is_send_ ? send_to(peer_) : receive_from(peer_), code, timeout_);
+  }
+
   [[noreturn]] void throw_too_late() {
     const std::string missing = missing_after(RollCall::Why::nothing_came);
     const std::string peer = std::to_string(peer_);
@@ -159,7 +165,7 @@ class MpiState final : public Request::State {
     return roll_call_->missing(patience_after(timeout_));
   }
 
-  MPI_Request request_;
+  MPI_Request request_ = MPI_REQUEST_NULL;
   bool is_send_;
   int rank_;
   int peer_;
@@ -223,20 +229,16 @@ class MpiTransport final : public Transport {
 
   Request isend(std::span<const std::uint8_t> data, int to, int tag) override {
     const ByteType bytes(data.size());
-    MPI_Request request = MPI_REQUEST_NULL;
-    const int code =
-        in_mpi([&] { return PMPI_Isend(data.data(), bytes.count(), bytes.type(), to, tag_of(tag), comm_, &request); });
-    if (code != MPI_SUCCESS) fail(*roll_call_, rank_, to, send_to(to), code, timeout_);
-    return Request(std::make_unique<MpiState>(request, true, rank_, to, timeout_, roll_call_));
+    return begin(true, to, [&](MPI_Request* request) {
+      return PMPI_Isend(data.data(), bytes.count(), bytes.type(), to, tag_of(tag), comm_, request);
+    });
   }
 
   Request irecv(std::span<std::uint8_t> buffer, int from, int tag) override {
     const ByteType bytes(buffer.size());
-    MPI_Request request = MPI_REQUEST_NULL;
-    const int code = in_mpi(
-        [&] { return PMPI_Irecv(buffer.data(), bytes.count(), bytes.type(), from, tag_of(tag), comm_, &request); });
-    if (code != MPI_SUCCESS) fail(*roll_call_, rank_, from, receive_from(from), code, timeout_);
-    return Request(std::make_unique<MpiState>(request, false, rank_, from, timeout_, roll_call_));
+    return begin(false, from, [&](MPI_Request* request) {
+      return PMPI_Irecv(buffer.data(), bytes.count(), bytes.type(), from, tag_of(tag), comm_, request);
+    });
   }
 
   void allgather_small(std::span<const std::uint8_t> mine, std::span<std::uint8_t> all) override {
@@ -297,6 +299,14 @@ class MpiTransport final : public Transport {
   }
 
  private:
+  /// Its state is there before it is under way: nothing may be lost between.
+  template <typename Mpi>
+  Request begin(bool is_send, int peer, Mpi&& mpi) {
+    auto state = std::make_unique<MpiState>(is_send, rank_, peer, timeout_, roll_call_);
+    state->begin(mpi);
+    return Request(std::move(state));
+  }
+
   struct Small {
     std::vector<std::uint8_t> mine, all;
   };
