@@ -9,18 +9,27 @@
 #include "collective/movement.h"
 #include "collective/pairs.h"
 #include "collective/pool.h"
+#include "frame/frame.h"
 #include "schedule/pairwise.h"
 
 namespace laconic {
 namespace {
 
-// A block goes through in slabs of this many elements, so that the scratch stays small whatever the array's size.
-constexpr std::size_t slab_values = std::size_t{1} << 20;
+// A block goes through in slabs, so that the scratch stays small however many ranks there are: a quarter of the array,
+// or so many elements where that is more. Ranks wait for each other after each.
+constexpr std::size_t least_scratch = std::size_t{1} << 20, most_of_a_slab = std::size_t{1} << 20;
 
-/// Elements [first, first + slab_values) of a block, as far as there are any.
-ConstArray slab_of(ConstArray block, std::size_t first) {
+/// Elements of a slab where room for so many is needed, of an array of so many elements: whole chunks. The same on all
+/// ranks.
+std::size_t slab_values(std::size_t slabs, std::size_t elements) {
+  const std::size_t values = std::min(std::max(least_scratch, elements / 4) / slabs, most_of_a_slab);
+  return std::max<std::size_t>(values / frame::chunk_values, 1) * frame::chunk_values;
+}
+
+/// Elements [first, first + slab) of a block, as far as there are any.
+ConstArray slab_of(ConstArray block, std::size_t first, std::size_t slab) {
   if (first >= block.count) return {nullptr, 0, block.dtype};
-  return slice_of(block, first, std::min(slab_values, block.count - first));
+  return slice_of(block, first, std::min(slab, block.count - first));
 }
 
 std::size_t longest_of(const std::vector<ConstArray>& blocks) {
@@ -29,17 +38,23 @@ std::size_t longest_of(const std::vector<ConstArray>& blocks) {
   return longest;
 }
 
-/// Room for one slab of this rank's block for each rank.
+std::size_t elements_of(const std::vector<ConstArray>& blocks) {
+  std::size_t sum = 0;
+  for (const ConstArray& block : blocks) sum += block.count;
+  return sum;
+}
+
+/// Room for one slab of this rank's block for each of so many.
 class Slabs {
  public:
-  Slabs(std::size_t ranks, std::size_t block, DType dtype, BufferPool& pool)
-      : bytes_(std::min(slab_values, block) * size_of(dtype)),
+  Slabs(std::size_t ranks, std::size_t slab, std::size_t block, DType dtype, BufferPool& pool)
+      : bytes_(std::min(slab, block) * size_of(dtype)),
         dtype_(dtype),
         room_(std::make_unique_for_overwrite<std::uint8_t[]>(bytes_ * ranks)) {
     pool.hold_beside(bytes_ * ranks);
   }
-  [[nodiscard]] MutArray of(std::size_t rank, std::size_t count) const {
-    return {room_.get() + rank * bytes_, count, dtype_};
+  [[nodiscard]] MutArray of(std::size_t k, std::size_t count) const {
+    return {room_.get() + k * bytes_, count, dtype_};
   }
 
  private:
@@ -81,16 +96,17 @@ class Exchange {
   std::optional<Failure> failure_;
 };
 
-/// Brings the slab at `first` of this rank's block together: what each rank has of it.
-std::vector<ConstArray> collect(const std::vector<ConstArray>& operands, std::size_t first, const Slabs& slabs,
-                                std::size_t me, Exchange& exchange) {
+/// Brings the slab at `first` of this rank's block together: what each rank has of it. `slabs`: for all but this one.
+std::vector<ConstArray> collect(const std::vector<ConstArray>& operands, std::size_t first, std::size_t slab,
+                                const Slabs& slabs, std::size_t me, Exchange& exchange) {
   const std::size_t n = operands.size();
-  std::vector<ConstArray> out(n), summands(n);
+  const ConstArray own = slab_of(operands[me], first, slab);
+  std::vector<ConstArray> out(n), summands(n, own);
   std::vector<MutArray> in(n);
   for (std::size_t r = 0; r < n; ++r) {
-    out[r] = slab_of(operands[r], first);
-    in[r] = slabs.of(r, slab_of(operands[me], first).count);
-    summands[r] = r == me ? slab_of(operands[me], first) : ConstArray(in[r]);
+    if (r == me) continue;
+    out[r] = slab_of(operands[r], first, slab);
+    summands[r] = in[r] = slabs.of(r < me ? r : r - 1, own.count);
   }
   exchange.run(std::move(out), std::move(in));
   return summands;
@@ -102,10 +118,11 @@ std::optional<Failure> exact_reduce_scatter(const std::vector<ConstArray>& opera
                                             std::size_t segment_values, int threads, Communicator& comm,
                                             Report& report) {
   const auto me = static_cast<std::size_t>(comm.rank());
-  const Slabs slabs(operands.size(), result.count, result.dtype, comm.pool());
+  const std::size_t n = operands.size(), slab = slab_values(n, elements_of(operands));
+  const Slabs slabs(n - 1, slab, result.count, result.dtype, comm.pool());
   Exchange exchange(result.dtype, segment_values, threads, comm, report);
-  for (std::size_t first = 0; first < longest_of(operands); first += slab_values) {
-    const auto summands = collect(operands, first, slabs, me, exchange);
+  for (std::size_t first = 0; first < longest_of(operands); first += slab) {
+    const auto summands = collect(operands, first, slab, slabs, me, exchange);
     if (exchange.failure() || summands[me].count == 0) continue;
     const Timed clock(report.stats.compute_seconds);
     sum_exactly(summands, slice_of(result, first, summands[me].count), op);
@@ -122,11 +139,12 @@ std::optional<Failure> exact_scan(ConstArray send, MutArray recv, Op op, bool ex
   const auto operands = split(send, shares);
   const auto results = split(recv, shares);
   const std::size_t nobody = exclusive ? 0 : n;  // the rank that gets nothing
-  const Slabs slabs(n, shares[me], send.dtype, comm.pool());
-  const Slabs sums(n, shares[me], send.dtype, comm.pool());
+  const std::size_t slab = slab_values(2 * n, send.count);
+  const Slabs slabs(n - 1, slab, shares[me], send.dtype, comm.pool());
+  const Slabs sums(n, slab, shares[me], send.dtype, comm.pool());
   Exchange exchange(send.dtype, segment_values, threads, comm, report);
-  for (std::size_t first = 0; first < longest_of(operands); first += slab_values) {
-    const auto summands = collect(operands, first, slabs, me, exchange);
+  for (std::size_t first = 0; first < longest_of(operands); first += slab) {
+    const auto summands = collect(operands, first, slab, slabs, me, exchange);
     const std::size_t own = summands[me].count;
     std::vector<ConstArray> out(n, ConstArray{nullptr, 0, send.dtype});
     std::vector<MutArray> in(n, MutArray{nullptr, 0, send.dtype});
@@ -139,7 +157,8 @@ std::optional<Failure> exact_scan(ConstArray send, MutArray recv, Op op, bool ex
     }
     for (std::size_t r = 0; r < n; ++r) {
       if (r != nobody) out[r] = sums.of(r, own);
-      if (me != nobody) in[r] = slice_of(results[r], std::min(first, shares[r]), slab_of(operands[r], first).count);
+      if (me != nobody)
+        in[r] = slice_of(results[r], std::min(first, shares[r]), slab_of(operands[r], first, slab).count);
     }
     exchange.run(out, in);
     if (me != nobody && own != 0 && !exchange.failure()) std::memcpy(in[me].data, out[me].data, out[me].bytes());

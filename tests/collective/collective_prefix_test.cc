@@ -226,9 +226,22 @@ TEST(Exscan, AveragesIntegersTowardZero) {
   }
 }
 
+TEST(Exact, ScratchDoesNotGrowWithTheRanks) {
+  constexpr std::size_t count = std::size_t{1} << 21, all_slabs = std::size_t{4} << 20;  // bytes
+  run_ranks(8, [](Transport& t) {
+    Communicator comm(t);
+    const std::vector<std::int32_t> x(count, 3);
+    std::vector<std::int32_t> y(count);
+    EXPECT_LE(allreduce(view(x), view(y), Op::sum, comm, {}).scratch_bytes, all_slabs + all_slabs / 4);
+    EXPECT_EQ(y[count - 1], 24);
+    EXPECT_LE(scan(view(x), view(y), Op::sum, comm, {}).scratch_bytes, all_slabs + all_slabs / 4);
+    EXPECT_EQ(y[count - 1], 3 * (t.rank() + 1));
+  });
+}
+
 // Damage in the first slab of an exact sum: the others must not wait for later slabs of a rank that has given up.
 TEST(Exact, DamageInAnEarlySlabIsNoticedByAllAtTheEnd) {
-  constexpr std::size_t count = (std::size_t{5} << 19) + 1001;  // two slabs for each of two ranks
+  constexpr std::size_t count = (std::size_t{5} << 19) + 1001;  // several slabs for each of two ranks
   run_ranks(
       2,
       [](Transport& t) {
