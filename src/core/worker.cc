@@ -47,10 +47,16 @@ bool Worker::is_idle() {
   return jobs_.empty() && !busy_;
 }
 
+bool Worker::runs_here() {
+  const std::lock_guard lock(mutex_);
+  return busy_ && runner_ == std::this_thread::get_id();
+}
+
 void Worker::do_one(std::unique_lock<std::mutex>& lock) {
   const std::function<void()> job = std::move(jobs_.front());
   jobs_.pop_front();
   busy_ = true;
+  runner_ = std::this_thread::get_id();
   lock.unlock();
   job();
   lock.lock();

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <thread>
 
 #include "core/thread.h"
 
@@ -19,9 +20,11 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
   /// Waits for what has been submitted.
   ~Worker();
-  /// Jobs must not throw, nor submit.
+  /// Jobs must not throw, nor wait for what they submit.
   void submit(std::function<void()> job);
   [[nodiscard]] bool is_idle();
+  /// Whether a job of its calls this.
+  [[nodiscard]] bool runs_here();
 
  private:
   void run();
@@ -33,6 +36,7 @@ class Worker {
   std::condition_variable changed_;
   std::deque<std::function<void()>> jobs_;
   bool closing_ = false, busy_ = false, warned_ = false;
+  std::thread::id runner_;  ///< where it is busy
   Thread thread_;
 };
 

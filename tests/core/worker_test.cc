@@ -78,6 +78,27 @@ TEST(Worker, WithoutAThreadJobsRunWhereTheyAreSubmitted) {
 }
 
 // Nobody's job is lost or doubled, whoever runs it.
+TEST(Worker, KnowsWhoIsItsJob) {
+  Worker worker;
+  std::vector<bool> here;
+  const auto job = [&] { here.push_back(worker.runs_here()); };
+  {
+    const NoThreads guard;
+    worker.submit(job);
+  }
+  EXPECT_FALSE(worker.runs_here());
+  std::promise<void> begun, go;
+  worker.submit([&] {
+    job();
+    begun.set_value();
+    go.get_future().wait();
+  });
+  begun.get_future().wait();
+  EXPECT_FALSE(worker.runs_here()) << "it is busy elsewhere";
+  go.set_value();
+  EXPECT_EQ(here, std::vector(2, true));
+}
+
 TEST(Worker, WithoutAThreadManyMaySubmit) {
   Worker worker;
   std::atomic<int> running = 0, most = 0, jobs = 0;

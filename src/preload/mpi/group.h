@@ -129,6 +129,8 @@ class BackgroundLine {
   /// submit().
   Line* if_idle();
   [[nodiscard]] bool is_idle() { return !worker_ || worker_->is_idle(); }
+  /// Whether a call that was submitted calls this.
+  [[nodiscard]] bool runs_here() { return worker_ && worker_->runs_here(); }
 
  private:
   void begin();
@@ -193,6 +195,11 @@ class Group {
   void revoke(int (*mpi)(MPI_Comm));
   /// Whether all calls in the background are over.
   [[nodiscard]] bool is_idle() { return !background_ || background_->is_idle(); }
+  /// As BackgroundLine's.
+  [[nodiscard]] bool runs_here() { return background_ && background_->runs_here(); }
+  void outlive_program() {
+    if (background_) background_->outlive_program();
+  }
   /// As BackgroundLine::retire().
   void retire() {
     if (background_) background_->retire();

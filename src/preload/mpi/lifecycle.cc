@@ -46,7 +46,7 @@ int let_go(MPI_Comm* comm, int (*mpi)(MPI_Comm*)) {
   Runtime::forget_early(*comm);
   if (Runtime::get() == nullptr) return mpi(comm);
   laconic::preload::Duplication::is_over(*comm);
-  Runtime::get()->take_group(*comm);
+  Runtime::get()->end_group(*comm);
   laconic::preload::outlive_communicator(*comm);
   const laconic::preload::Freeing freeing(*comm);
   return mpi(comm);

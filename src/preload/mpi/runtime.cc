@@ -375,6 +375,14 @@ std::unique_ptr<Group> Runtime::take_group(MPI_Comm comm) {
   return group;
 }
 
+void Runtime::end_group(MPI_Comm comm) {
+  std::unique_ptr<Group> group = take_group(comm);
+  if (group == nullptr || !group->runs_here()) return;  // waits for what is under way
+  group->outlive_program();
+  const std::lock_guard lock(mutex_);
+  deserted_.push_back(std::move(group));
+}
+
 int Runtime::hand_on(MPI_Comm, int, void*, void* group, void* copy, int* is_copied) {
   *is_copied = group == &left_alone_with_all ? 1 : 0;
   if (*is_copied != 0) *static_cast<void**>(copy) = group;

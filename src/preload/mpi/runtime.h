@@ -59,8 +59,9 @@ class Runtime {
   /// As accompany(), before MPI_Init: what comes from a session is remembered, until it is freed.
   static void note_early(MPI_Comm comm, MPI_Comm parent);
   static void forget_early(MPI_Comm comm);
-  /// When the program frees it (collective): what there was.
-  std::unique_ptr<Group> take_group(MPI_Comm comm);
+  /// When the program frees it (collective). Waits for what is under way, unless that is what frees it: an error
+  /// handler.
+  void end_group(MPI_Comm comm);
   /// When the program has set its error handler.
   void renew_errors(MPI_Comm comm);
   /// Whether MPI lets several threads in, on all ranks: without that nothing can be done in the background. No longer
@@ -92,6 +93,7 @@ class Runtime {
   static int raise(MPI_Comm comm, int error_class);
 
  private:
+  std::unique_ptr<Group> take_group(MPI_Comm comm);
   explicit Runtime(const Config& config);
   [[nodiscard]] bool is_served(MPI_Comm comm) const;
   [[nodiscard]] std::string wishes() const;
