@@ -75,18 +75,22 @@ int checked_output(bool json, int code) {
   return report_failure(json, Exit::no_output, fmt::format("stdout cannot be written: {}", std::strerror(errno)));
 }
 
-int guarded(bool json, int (*command)(void* state), void* state) {
+int guarded(bool json, int (*command)(void* state), void* state, std::string* said) {
+  const auto report = [&](Exit code, const std::string& text) {
+    if (said != nullptr) *said = text;
+    return report_failure(json, code, text);
+  };
   try {
     return checked_output(json, command(state));
   } catch (const Failure& e) {
-    return report_failure(json, e.code(), e.what());
+    return report(e.code(), e.what());
   } catch (const Error& e) {
-    return report_failure(json, exit_for(e.code()), e.what());
+    return report(exit_for(e.code()), e.what());
   } catch (const std::bad_alloc&) {
-    return report_failure(json, Exit::internal, "out of memory");
+    return report(Exit::internal, "out of memory");
   } catch (const std::exception& e) {
     if (std::ferror(stdout) != 0) return checked_output(json, 0);
-    return report_failure(json, Exit::internal, fmt::format("internal error: {}", e.what()));
+    return report(Exit::internal, fmt::format("internal error: {}", e.what()));
   }
 }
 

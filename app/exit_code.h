@@ -46,7 +46,7 @@ int report_failure(bool json, Exit code, const std::string& text);
 int checked_output(bool json, int code);
 
 /// Runs `command` and turns whatever it throws, and an output that could not be written, into a message and an exit
-/// code.
-int guarded(bool json, int (*command)(void* state), void* state);
+/// code. `said`: not null: gets the message.
+int guarded(bool json, int (*command)(void* state), void* state, std::string* said = nullptr);
 
 }  // namespace laconic::app

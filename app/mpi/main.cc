@@ -59,14 +59,8 @@ int bench(const Job& job, const laconic::app::CollectiveOptions& options, laconi
 }
 
 int run(void* state) {
-  Job& job = *static_cast<Job*>(state);
-  try {
-    const auto transport = laconic::make_mpi_transport(MPI_COMM_WORLD);
-    return job.work(*transport);
-  } catch (const std::exception& e) {
-    job.failure = e.what();
-    throw;
-  }
+  const auto transport = laconic::make_mpi_transport(MPI_COMM_WORLD);
+  return static_cast<Job*>(state)->work(*transport);
 }
 
 void add_commands(laconic::app::CommandSyntax app, Job& job) {
@@ -119,7 +113,7 @@ class Failing {
     int done = 0;
     const double end = MPI_Wtime() + 2;
     do {
-      MPI_Testsome(2 * size_, requests_.data(), &done, which.data(), MPI_STATUSES_IGNORE);
+      if (MPI_Testsome(2 * size_, requests_.data(), &done, which.data(), MPI_STATUSES_IGNORE) != MPI_SUCCESS) return;
     } while (done != MPI_UNDEFINED && MPI_Wtime() < end);
     all_ = done == MPI_UNDEFINED;
   }
@@ -135,6 +129,7 @@ class Failing {
 /// Has one rank say why, and ends the program by force, unless all ranks fail and nothing is under way between them:
 /// that would lose what has just been printed.
 void fail(const Job& job, bool json, int code) {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // a rank that is gone must not end this one before
   const Failing failing(json && !job.failure.empty());
   if (failing.is_speaker()) {
     laconic::app::print_failure(code, job.failure);
@@ -162,7 +157,7 @@ int parse_and_run(int argc, char** argv) {
   // Options that are wrong on one rank end all.
   int code = wrong.value_or(-1);
   MPI_Allreduce(MPI_IN_PLACE, &code, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  if (code < 0) code = laconic::app::guarded(false, run, &job);
+  if (code < 0) code = laconic::app::guarded(false, run, &job, &job.failure);
   std::fflush(stdout);
   if (code != 0 && code != static_cast<int>(Exit::bound_violated))
     fail(job, laconic::app::asks_for_json(argc, argv), code);

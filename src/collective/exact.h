@@ -14,13 +14,14 @@ namespace laconic {
 
 /// operands: this rank's block for each rank. Writes the sum of this rank's own blocks to `result`, which may lie over
 /// operands[rank()] or, as in-place reduce_scatter has it, before it in the same array. Scratch: one slab of a block
-/// per rank. Throws Error(transport).
+/// for each other rank. Throws Error(transport).
 std::optional<Failure> exact_reduce_scatter(const std::vector<ConstArray>& operands, MutArray result, Op op,
                                             std::size_t segment_values, int threads, Communicator& comm,
                                             Report& report);
 
 /// recv = sum of the ranks up to this one or, exclusive, before it (on rank 0 nothing is written then). recv may be
-/// send. Owners of blocks form all sums of their block and send them back. Scratch: two slabs of a block per rank.
+/// send. Owners of blocks form all sums of their block and send them back. Scratch: two slabs of a block
+/// for each rank, of half the size.
 std::optional<Failure> exact_scan(ConstArray send, MutArray recv, Op op, bool exclusive, std::size_t segment_values,
                                   int threads, Communicator& comm, Report& report);
 

@@ -219,7 +219,6 @@ TEST(CodecNames, SayWhatTheyDoNotTake) {
   EXPECT_TRUE(grid_for(find_codec("lz4"), DType::f32, Bound::parse("1e-3"), {}).lossless());
 }
 
-// Where zfp's scale overflows, it would make something else of it on every processor, and larger than it was.
 TEST(Grids, AreRefusedWithTheNumberThatIsWrongHoweverSmall) {
   try {
     make_grid(DType::f32, -1e-9, 1);
@@ -235,6 +234,7 @@ TEST(Grids, AreRefusedWithTheNumberThatIsWrongHoweverSmall) {
   }
 }
 
+// Where zfp's scale overflows, it would make something else of it on every processor, and larger than it was.
 TEST(CodecNames, RatesSayTinyValuesAsWell) {
   const Codec& rate = find_codec("zfp-rate");
   if (!rate.available()) GTEST_SKIP() << "zfp was not there when this was built";

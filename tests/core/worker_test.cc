@@ -77,7 +77,6 @@ TEST(Worker, WithoutAThreadJobsRunWhereTheyAreSubmitted) {
   set_log(LogLevel::off, {});
 }
 
-// Nobody's job is lost or doubled, whoever runs it.
 TEST(Worker, KnowsWhoIsItsJob) {
   Worker worker;
   std::vector<bool> here;
@@ -99,6 +98,7 @@ TEST(Worker, KnowsWhoIsItsJob) {
   EXPECT_EQ(here, std::vector(2, true));
 }
 
+// Nobody's job is lost or doubled, whoever runs it.
 TEST(Worker, WithoutAThreadManyMaySubmit) {
   Worker worker;
   std::atomic<int> running = 0, most = 0, jobs = 0;

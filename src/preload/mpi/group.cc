@@ -62,7 +62,9 @@ void forward(MPI_Comm* comm, int* code, ...) {  // NOLINT(cert-dcl50-cpp,readabi
   void* line = nullptr;
   int found = 0;
   PMPI_Comm_get_attr(*comm, line_key, static_cast<void*>(&line), &found);
-  if (found != 0) PMPI_Comm_call_errhandler(static_cast<BackgroundLine*>(line)->program(), *code);
+  if (found == 0) return;
+  const MPI_Comm program = static_cast<BackgroundLine*>(line)->program();
+  if (program != *comm) PMPI_Comm_call_errhandler(program, *code);
 }
 
 /// For a communicator in place of the program's: what the program has, but with its own handlers called as it expects.
@@ -236,6 +238,7 @@ void BackgroundLine::renew_errors() {
 void BackgroundLine::outlive_program() {
   MPI_Errhandler its = MPI_ERRHANDLER_NULL;
   PMPI_Comm_get_errhandler(program_, &its);
+  PMPI_Comm_set_errhandler(own_->get(), its);  // at once, for what is under way; and again after what is in turn before
   program_ = own_->get();
   do_in_turn([this, its] {
     release(std::exchange(errors_, its));
