@@ -78,15 +78,15 @@ TEST(Worker, WithoutAThreadJobsRunWhereTheyAreSubmitted) {
 }
 
 TEST(Worker, KnowsWhoIsItsJob) {
-  Worker worker;
+  std::promise<void> begun, go;
   std::vector<bool> here;
+  Worker worker;
   const auto job = [&] { here.push_back(worker.runs_here()); };
   {
     const NoThreads guard;
     worker.submit(job);
   }
   EXPECT_FALSE(worker.runs_here());
-  std::promise<void> begun, go;
   worker.submit([&] {
     job();
     begun.set_value();
@@ -95,6 +95,7 @@ TEST(Worker, KnowsWhoIsItsJob) {
   begun.get_future().wait();
   EXPECT_FALSE(worker.runs_here()) << "it is busy elsewhere";
   go.set_value();
+  while (!worker.is_idle()) std::this_thread::yield();
   EXPECT_EQ(here, std::vector(2, true));
 }
 
