@@ -153,26 +153,15 @@ void note_streams_beside(GroupCalls& group) {
   }
 }
 
-/// For each of Laconic's calls and each other stream of its communicator that NCCL's calls are on: one waits for what
-/// the other has been given.
-ncclResult_t order_streams(const GroupCalls& group, const std::function<void(const Deferred&, cudaStream_t)>& order) {
+/// For each call and each of the others on another stream of its communicator: one waits for what the other has been
+/// given.
+template <typename Other, typename Order>
+ncclResult_t order_streams(const std::vector<Deferred>& calls, const std::vector<Other>& others, Order&& order) {
   ncclResult_t result = ncclSuccess;
-  for (const Deferred& d : group.calls) {
-    for (const Given& other : group.given) {
-      if (!d.has_beside || other.comm != d.comm || other.stream == d.stream) continue;
-      result = worse(result, guarded(d, [&] { order(d, other.stream); }));
-    }
-  }
-  return result;
-}
-
-/// Laconic's calls wait for what each other's streams have been given.
-ncclResult_t order_own_streams(const GroupCalls& group) {
-  ncclResult_t result = ncclSuccess;
-  for (const Deferred& d : group.calls) {
-    for (const Deferred& other : group.calls) {
+  for (const Deferred& d : calls) {
+    for (const Other& other : others) {
       if (other.comm != d.comm || other.stream == d.stream) continue;
-      result = worse(result, guarded(d, [&] { gpu::let_wait(d.stream, other.stream); }));
+      result = worse(result, guarded(d, [&] { order(d.stream, other.stream); }));
     }
   }
   return result;
@@ -182,13 +171,13 @@ ncclResult_t order_own_streams(const GroupCalls& group) {
 
 ncclResult_t GroupCalls::make(NcclRuntime& runtime, const std::function<ncclResult_t()>& plain) {
   note_streams_beside(*this);
-  const auto before = [](const Deferred& d, cudaStream_t other) { gpu::let_wait(other, d.stream); };
-  const auto after = [](const Deferred& d, cudaStream_t other) { gpu::let_wait(d.stream, other); };
-  ncclResult_t result = order_streams(*this, before);
+  const auto before = [](cudaStream_t own, cudaStream_t other) { gpu::let_wait(other, own); };
+  const auto after = [](cudaStream_t own, cudaStream_t other) { gpu::let_wait(own, other); };
+  ncclResult_t result = order_streams(calls, given, before);
   const ncclResult_t launched = plain();
   result = worse(result, launched);
   for (const Deferred& d : calls) result = worse(result, awaited(launched, d));
-  result = worse(result, worse(order_streams(*this, after), order_own_streams(*this)));
+  result = worse(result, worse(order_streams(calls, given, after), order_streams(calls, calls, after)));
   return worse(result, make_all(runtime, calls));
 }
 
