@@ -7,7 +7,7 @@
 #include <mpi.h>
 #include <stdio.h>
 
-enum { COUNT = 5000, COMMS = 4 };
+enum { COUNT = 5000, COMMS = 5 };
 
 static int rank, size, wrong, calls;
 static int x[COUNT], y[COUNT];
@@ -30,6 +30,9 @@ static void begin_session(void) {
   MPI_Comm_create_from_group(group, "tests.preload.outlasting", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comms[0]);
   MPI_Group_free(&group);
   MPI_Comm_dup(comms[0], &comms[1]);
+  MPI_Request request;
+  MPI_Comm_idup(comms[0], &comms[4], &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
 /* Of one group of rank 0 and one of all others, which makes a communicator of all. */
@@ -53,7 +56,7 @@ int main(int argc, char** argv) {
   int provided;
   const int early = argc > 2;
   MPI_Comm none;
-  MPI_Request kept[COMMS], late;
+  MPI_Request kept[COMMS], late[2];
   if (early) begin_session();
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   if (!early) begin_session();
@@ -64,8 +67,10 @@ int main(int argc, char** argv) {
   if (none != MPI_COMM_NULL) MPI_Comm_free(&none);
   join_groups();
   for (int i = 0; i < COUNT; ++i) x[i] = rank + i;
-  MPI_Allreduce(x, y, COUNT, MPI_INT, MPI_SUM, comms[0]);
-  check("a call that blocks");
+  for (int c = 0; c < COMMS; ++c) {
+    MPI_Allreduce(x, y, COUNT, MPI_INT, MPI_SUM, comms[c]);
+    check("a call that blocks");
+  }
   for (int c = 0; c < COMMS; ++c) {
     MPI_Allreduce_init(x, y, COUNT, MPI_INT, MPI_SUM, comms[c], MPI_INFO_NULL, &kept[c]);
     MPI_Start(&kept[c]);
@@ -73,10 +78,14 @@ int main(int argc, char** argv) {
     check("a persistent call");
   }
   if (rank != 0) MPI_Finalize();
-  MPI_Iallreduce(x, y, COUNT, MPI_INT, MPI_SUM, comms[2], &late);
+  static int z[COUNT];
+  MPI_Iallreduce(x, y, COUNT, MPI_INT, MPI_SUM, comms[2], &late[0]);
+  MPI_Iallreduce(x, z, COUNT, MPI_INT, MPI_SUM, comms[4], &late[1]);
   if (rank == 0) MPI_Finalize();
-  MPI_Wait(&late, MPI_STATUS_IGNORE);
+  MPI_Waitall(2, late, MPI_STATUSES_IGNORE);
   check("a call on both sides of the end");
+  for (int i = 0; i < COUNT; ++i) y[i] = z[i];
+  check("a call on both sides of the end, over what was duplicated without blocking");
   for (int c = 0; c < COMMS; ++c) {
     MPI_Start(&kept[c]);
     MPI_Wait(&kept[c], MPI_STATUS_IGNORE);

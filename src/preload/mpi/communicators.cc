@@ -135,7 +135,12 @@ bool is_of_one_process(MPI_Comm comm) {
 /// rank alone maybe, has not begun.
 template <typename Mpi, typename Made>
 int duplicate(MPI_Comm comm, Mpi&& mpi, Made&& made) {
-  if (Runtime::get() == nullptr || comm == MPI_COMM_NULL) return mpi();
+  if (comm == MPI_COMM_NULL) return mpi();
+  if (Runtime::get() == nullptr) {
+    const int code = mpi();
+    if (code == MPI_SUCCESS) Runtime::note_early(made(), comm);
+    return code;
+  }
   std::optional<int> refused;
   laconic::preload::Group* const group = Runtime::get()->group_of(comm, &refused);
   if (refused) return *refused;

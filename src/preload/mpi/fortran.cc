@@ -209,8 +209,13 @@ LACONIC_FORTRAN(Alltoallv, alltoallv, 9)
     mpi(LACONIC_ALL_##n, &comm, &result);                                         \
     if (comm != MPI_COMM_WORLD) *made = comm;                                     \
     auto* const runtime = laconic::preload::Runtime::get();                       \
-    if (runtime != nullptr && result == MPI_SUCCESS && comm != MPI_COMM_WORLD)    \
-      runtime->accompany(comm, *static_cast<const MPI_Fint*>(a1));                \
+    if (result == MPI_SUCCESS && comm != MPI_COMM_WORLD) {                        \
+      const MPI_Fint parent = *static_cast<const MPI_Fint*>(a1);                  \
+      if (runtime != nullptr)                                                     \
+        runtime->accompany(comm, parent);                                         \
+      else                                                                        \
+        laconic::preload::Runtime::note_early(comm, parent);                      \
+    }                                                                             \
     set(code, result);                                                            \
   }
 #define LACONIC_FORTRAN_ALL(name, parameters, ...) \
@@ -256,6 +261,9 @@ LACONIC_FORTRAN_ALL(request_free, (MPI_Fint * request, MPI_Fint* code), MPI_Requ
 LACONIC_FORTRAN_ALL(comm_set_errhandler, (const MPI_Fint* comm, const MPI_Fint* handler, MPI_Fint* code),
                     set(code, MPI_Comm_set_errhandler(PMPI_Comm_f2c(*comm), PMPI_Errhandler_f2c(*handler)));)
 #ifdef OPEN_MPI
+/// Of MPI 1: version 4 has it still, and calls MPI's own function.
+LACONIC_FORTRAN_ALL(errhandler_set, (const MPI_Fint* comm, const MPI_Fint* handler, MPI_Fint* code),
+                    set(code, MPI_Comm_set_errhandler(PMPI_Comm_f2c(*comm), PMPI_Errhandler_f2c(*handler)));)
 void mpix_comm_revoke_(const MPI_Fint* comm, MPI_Fint* code) { set(code, MPIX_Comm_revoke(PMPI_Comm_f2c(*comm))); }
 void ompix_comm_revoke_f(const MPI_Fint* comm, MPI_Fint* code) { set(code, MPIX_Comm_revoke(PMPI_Comm_f2c(*comm))); }
 #endif

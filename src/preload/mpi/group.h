@@ -123,8 +123,10 @@ class BackgroundLine {
   void outlive_program();
   /// As Group::revoke().
   void revoke(int (*mpi)(MPI_Comm)) { mpi(own_->get()); }
-  /// The program's communicator.
+  /// The program's communicator; when that has been freed, own().
   [[nodiscard]] MPI_Comm program() const { return program_; }
+  /// Laconic's: errors of calls go there, and on to the program's handlers.
+  [[nodiscard]] MPI_Comm own() const { return own_->get(); }
   /// The line, if all that was submitted is done and it is there; else null. It is the caller's until the next
   /// submit().
   Line* if_idle();

@@ -221,13 +221,13 @@ int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, cons
     }
     PlainCall plain = [start = keep(call)](MPI_Comm comm) { return to_the_end(start, comm); };
     const auto pending = std::make_shared<Pending>(Pending{call, std::move(plain), label});
+    pending->call.comm = line.own();  // the program may free its own before the call is done
     Bell mine(false);
     code = PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, mine.tag, bell, &mine.request);
     if (code != MPI_SUCCESS) return;
     *request = mine.request;
     expect(mine);
-    line.submit([&runtime, &line, pending, mine](Line* on, const std::string& why_none) {
-      pending->call.comm = line.program();  // an error handler may have freed what the call was made over
+    line.submit([&runtime, pending, mine](Line* on, const std::string& why_none) {
       run_in_background(runtime, *pending, on, why_none, mine);
     });
   });

@@ -395,6 +395,7 @@ int Runtime::has_been_freed(MPI_Comm comm, int /*keyval*/, void* group, void* /*
   std::unique_ptr<Group> deserted = active_->take(group);
   if (deserted == nullptr) return MPI_SUCCESS;
   outlive_communicator(comm);
+  deserted->outlive_program();
   const std::lock_guard lock(active_->mutex_);
   active_->deserted_.push_back(std::move(deserted));
   return MPI_SUCCESS;
