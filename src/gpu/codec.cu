@@ -27,10 +27,11 @@ __global__ void __launch_bounds__(tile_threads, 2)
   run_checksum(Tile(), blockIdx.x, gridDim.x, powers, frame, readable, table, crc);
 }
 
-/// A frame that says it is longer than what is there has no checksum that could match.
+/// A frame that says it is longer than what is there, or a length that none has, has no checksum that could match.
 __global__ void compare_kernel(const std::uint8_t* frame, std::uint64_t readable, const std::uint32_t* crc,
                                Report* report) {
-  if (load64(frame + frame::at_bytes) > readable || load32(frame + frame::at_crc) != *crc)
+  const std::uint64_t bytes = load64(frame + frame::at_bytes);
+  if (bytes > readable || bytes < frame::header_bytes || bytes % 4 != 0 || load32(frame + frame::at_crc) != *crc)
     or_shared(&report->faults, fault_bit(Fault::corrupt));
 }
 

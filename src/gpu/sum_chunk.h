@@ -80,7 +80,7 @@ struct SumExact {
       if (exact && j > 1) total.regrow();  // it was written and read before j came
       if (!exact && j > 0) total.add_product(static_cast<double>(q), plan.result.grid.step);
       own.clear();
-      contribution(j, l, i, exception, own);
+      contribution(j, l, i, exception, j == 0 ? total : own);  // what begins the sum is not grown once more
       for (int t = 0; t < own.size(); ++t) total.add(own[t]);
       too_many[l] = too_many[l] || own.overflown() || total.overflown();
       exact = true;

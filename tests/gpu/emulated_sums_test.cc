@@ -227,6 +227,40 @@ TEST_P(GpuEmulatedSums, OfMarkedPositions) {
   }
 }
 
+/// Sums of several exceptions as unlike as the type has them, which are operands themselves, in any place.
+TEST_P(GpuEmulatedSums, OfSumsOfManyTerms) {
+  const DType t = GetParam();
+  Grid g = grid_of(t);
+  g.bound = std::ldexp(g.step, -50);
+  const int reach = t == DType::f64 ? 200 : t == DType::f16 ? 13 : 90;
+  Random random(5);
+  for (int turn = 0; turn < (sanitized ? 3 : 20); ++turn) {
+    SCOPED_TRACE("turn " + std::to_string(turn));
+    std::vector<Outcome> frames;
+    Array x(t, 700);
+    for (int j = 0; j < 7; ++j) {
+      for (std::size_t i = 0; i < x.count; ++i) {
+        const int e = static_cast<int>(random.below(static_cast<std::size_t>(2 * reach + 1))) - reach;
+        x.set_value(i, random.below(3) != 0 ? std::ldexp(random.symmetric(), e) : 1);
+      }
+      frames.push_back(encoded(x, g));
+    }
+    for (std::size_t n = 2; n < 6; ++n) {
+      const auto some = frames.begin() + static_cast<std::ptrdiff_t>(n);
+      const Outcome sum = summed_in_turn(nullptr, x, {frames.begin(), some});
+      const EmulatedOperand held{&sum.frame, g, static_cast<std::uint32_t>(n)};
+      const EmulatedOperand one{&some->frame, g, 1}, other{&(some + 1)->frame, g, 1};
+      const Outcome first = added(x, sum, *some), second = added(x, *some, sum);
+      ASSERT_TRUE(emulated_sum(x, nullptr, {held, one}).frame == first.frame);
+      ASSERT_TRUE(emulated_sum(x, nullptr, {one, held}).frame == second.frame);
+      ASSERT_TRUE(emulated_sum(x, nullptr, {held, one, other}).frame == added(x, first, *(some + 1)).frame);
+      ASSERT_TRUE(emulated_sum(x, nullptr, {other, one, held}).frame ==
+                  added(x, added(x, *(some + 1), *some), sum).frame);
+      ASSERT_TRUE(emulated_sum(x, &x, {held, one}).frame == added(x, encode_added(x, sum), *some).frame);
+    }
+  }
+}
+
 /// Positions that are marked, but not held, as no encoder writes them: the last run of marks ends elsewhere.
 TEST_P(GpuEmulatedSums, OfPositionsThatAreNotHeld) {
   const DType t = GetParam();
