@@ -82,12 +82,12 @@ class Runner {
     result_.slowest = meter_.slowest();
     result_.wire_bytes = meter_.wire_bytes();
     if (mode_.plain) return result_;
-    result_.sent_bytes = sum_over(t, static_cast<double>(report_.stats.wire_bytes));
-    result_.original_bytes = sum_over(t, static_cast<double>(report_.stats.original_bytes));
-    result_.codec = mean_of(&Stats::codec_seconds);
-    result_.wire = mean_of(&Stats::wire_seconds);
-    result_.compute = mean_of(&Stats::compute_seconds);
-    result_.other = mean_of(&Stats::other_seconds);
+    result_.sent_bytes = total_of(&Stats::wire_bytes);
+    result_.original_bytes = total_of(&Stats::original_bytes);
+    result_.codec = total_of(&Stats::codec_seconds) / comm_.size();
+    result_.wire = total_of(&Stats::wire_seconds) / comm_.size();
+    result_.compute = total_of(&Stats::compute_seconds) / comm_.size();
+    result_.other = total_of(&Stats::other_seconds) / comm_.size();
     result_.scratch_bytes = max_over(t, static_cast<double>(scratch_));
     const auto message = static_cast<double>(work_.message_bytes());
     result_.scratch_allowance = 2 * message / result_.ratio() + 4 * std::min(message, most_segment_bytes);
@@ -108,12 +108,13 @@ class Runner {
     if (!mode_.plain) report_ = comm_.last();
   }
 
-  /// Median over the timed calls, mean over the ranks.
-  double mean_of(double Stats::* part) {
-    std::vector<double> seconds;
-    seconds.reserve(parts_.size());
-    for (const Stats& s : parts_) seconds.push_back(s.*part);
-    return sum_over(comm_.transport(), median(std::move(seconds))) / comm_.size();
+  /// Median over the timed calls, which an automatic choice may have made in different ways; of all ranks together.
+  template <typename Part>
+  double total_of(Part Stats::* part) {
+    std::vector<double> values;
+    values.reserve(parts_.size());
+    for (const Stats& s : parts_) values.push_back(static_cast<double>(s.*part));
+    return sum_over(comm_.transport(), median(std::move(values)));
   }
 
   const Mode& mode_;
@@ -131,8 +132,7 @@ class Runner {
 Range common_range(Transport& t, CollectiveWork& work) {
   work.prepare();
   Range all;
-  for (const Range& r : allgather_value(t, scan(work.send().count > 0 ? work.send() : ConstArray(work.recv()))))
-    all = merge(all, r);
+  for (const Range& r : allgather_value(t, scan(work.brought()))) all = merge(all, r);
   return all;
 }
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 
 #include "collective/allgather.h"
@@ -20,6 +20,7 @@
 #include "collective/scatter.h"
 #include "core/element.h"
 #include "exit_code.h"
+#include "report/exact_sum.h"
 #include "report/quality.h"
 
 namespace laconic::app {
@@ -34,23 +35,22 @@ std::size_t operand_count(Collective collective, std::size_t values, std::size_t
   return std::max<std::size_t>(1, values);
 }
 
-/// What exact results are computed in.
-template <class T>
-using Wide =
-    std::conditional_t<std::is_integral_v<T>, T, std::conditional_t<std::is_same_v<T, double>, long double, double>>;
+/// Integers wrap.
+template <std::integral Integer>
+void combine(Op op, Integer& a, Integer b) {
+  using Unsigned = std::make_unsigned_t<Integer>;
+  if (op == Op::sum)
+    a = static_cast<Integer>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
+  else
+    a = op == Op::min ? std::min(a, b) : std::max(a, b);
+}
 
-/// Integers wrap. The least and the greatest of what has a NaN is NaN.
-template <class Number>
-Number combined(Op op, Number a, Number b) {
-  if constexpr (std::is_integral_v<Number>) {
-    using Unsigned = std::make_unsigned_t<Number>;
-    if (op == Op::sum) return static_cast<Number>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
-    return op == Op::min ? std::min(a, b) : std::max(a, b);
-  } else {
-    if (!is_extreme(op)) return a + b;
-    if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<Number>::quiet_NaN();
-    return op == Op::min ? std::min(a, b) : std::max(a, b);
-  }
+/// The least and the greatest of what has a NaN is NaN.
+void combine(Op op, ExactSum& a, double b) {
+  if (!is_extreme(op)) return a.add(b);
+  const long double before = a.value();
+  if (std::isnan(before)) return;
+  if (std::isnan(b) || (op == Op::min ? b < before : b > before)) a = ExactSum(b);
 }
 
 }  // namespace
@@ -188,26 +188,27 @@ void CollectiveWork::move_plainly(PlainCollectives& library) {
   }
 }
 
-template <class Number>
-void CollectiveWork::judge_value(Number got, Number exact, double bound, Verdict& verdict) const {
-  if (got == exact) return;
+template <class Value, class Exact>
+void CollectiveWork::judge_value(Value got, const Exact& exact, double bound, Verdict& verdict) const {
   double error = 0;
   bool kept = false;
-  if constexpr (std::is_integral_v<Number>) {
-    using Unsigned = std::make_unsigned_t<Number>;  // which the difference fits in
+  if constexpr (std::is_integral_v<Value>) {
+    using Unsigned = std::make_unsigned_t<Value>;  // which the difference fits in
     error =
         static_cast<double>(static_cast<Unsigned>(std::max(got, exact)) - static_cast<Unsigned>(std::min(got, exact)));
-  } else if (!std::isfinite(exact)) {
-    verdict.violations += std::isnan(exact) && std::isnan(got) ? 0 : 1;
-    return;
+    kept = error == 0;
   } else {
-    const auto x = static_cast<double>(exact);
+    const long double x = exact.value();
+    if (!std::isfinite(x)) {
+      verdict.violations += got == x || (std::isnan(x) && std::isnan(got)) ? 0 : 1;
+      return;
+    }
     // Within the bound it may round to infinity.
-    if (std::isinf(got) && rounded_to(dtype_, x + std::copysign(bound, static_cast<double>(got))) == got) return;
+    if (std::isinf(got) && rounded_to(dtype_, static_cast<double>(x) + std::copysign(bound, got)) == got) return;
     // As Laconic's own verification has it; see Call::verify().
     const double ulps = task_.op == Op::average && dtype_ == DType::f64 ? 1.5 : 0.5;
-    error = static_cast<double>(std::fabs(got - exact));
-    kept = error <= bound || error <= bound + ulps * ulp_of(dtype_, x);
+    error = static_cast<double>(std::fabs(exact.error_of(got)));
+    kept = error <= bound || error <= bound + ulps * ulp_of(dtype_, static_cast<double>(x));
   }
   if (!kept) ++verdict.violations;
   if (!(error <= verdict.max_error)) verdict.max_error = error;
@@ -216,9 +217,10 @@ void CollectiveWork::judge_value(Number got, Number exact, double bound, Verdict
 template <class Element>
 void CollectiveWork::judge_piece(const Piece& piece, double bound, Verdict& verdict) const {
   using Stored = typename Element::Stored;
-  using Number = Wide<decltype(Element::widen(Stored{}))>;
+  using Value = decltype(Element::widen(Stored{}));
+  using Exact = std::conditional_t<std::is_integral_v<Value>, Value, ExactSum>;
   std::vector<Stored> operand(judged_at_once);
-  std::vector<Number> exact(judged_at_once);
+  std::vector<Exact> exact(judged_at_once);
   const auto* result = reinterpret_cast<const Stored*>(recv_.data()) + piece.first;
   const int first = std::max(piece.rank, 0);
   const int last = piece.rank < 0 ? ranks_ - 1 : piece.rank;
@@ -227,13 +229,17 @@ void CollectiveWork::judge_piece(const Piece& piece, double bound, Verdict& verd
     for (int r = first; r <= last; ++r) {
       copy_operand(r, piece.source + done, n, reinterpret_cast<std::uint8_t*>(operand.data()));
       for (std::size_t i = 0; i < n; ++i) {
-        const Number x = Element::widen(operand[i]);
-        exact[i] = r == first ? x : combined(task_.op, exact[i], x);
+        const Value x = Element::widen(operand[i]);
+        if (r == first)
+          exact[i] = Exact(x);
+        else
+          combine(task_.op, exact[i], x);
       }
     }
     for (std::size_t i = 0; i < n; ++i) {
-      const Number all = task_.op == Op::average ? exact[i] / static_cast<Number>(ranks_) : exact[i];
-      judge_value<Number>(Element::widen(result[done + i]), all, bound, verdict);
+      if constexpr (!std::is_integral_v<Value>)
+        if (task_.op == Op::average) exact[i].divide(ranks_);
+      judge_value<Value>(Element::widen(result[done + i]), exact[i], bound, verdict);
     }
   }
 }

@@ -38,6 +38,8 @@ class CollectiveWork {
   CollectiveWork(const Task& task, const LoadedField& field, std::size_t bytes, int rank, int ranks);
 
   [[nodiscard]] ConstArray send() const { return {send_.data(), send_.size() / element_, dtype_}; }
+  /// What this rank brings to the call, once it is prepared.
+  [[nodiscard]] ConstArray brought() { return task_.collective == Collective::bcast && is_root() ? recv() : send(); }
   [[nodiscard]] MutArray recv() { return {recv_.data(), recv_.size() / element_, dtype_}; }
   [[nodiscard]] const std::vector<std::uint8_t>& result() const { return recv_; }
   [[nodiscard]] std::size_t operand_bytes() const { return count_ * element_; }
@@ -67,8 +69,8 @@ class CollectiveWork {
   void copy_operand(int rank, std::size_t first, std::size_t count, std::uint8_t* out) const;
   template <class Element>
   void judge_piece(const Piece& piece, double bound, Verdict& verdict) const;
-  template <class Number>
-  void judge_value(Number got, Number exact, double bound, Verdict& verdict) const;
+  template <class Value, class Exact>
+  void judge_value(Value got, const Exact& exact, double bound, Verdict& verdict) const;
   [[nodiscard]] bool is_root() const { return rank_ == task_.root; }
 
   Task task_;

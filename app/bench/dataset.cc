@@ -20,8 +20,9 @@ namespace fs = std::filesystem;
 constexpr const char* manifest_name = "MANIFEST.json";
 
 std::vector<std::string> places() {
+  const char* const from_environment = std::getenv("LACONIC_DATA");
+  if (from_environment != nullptr && *from_environment != '\0') return {from_environment};
   std::vector<std::string> out;
-  if (const char* from_environment = std::getenv("LACONIC_DATA")) out.emplace_back(from_environment);
   std::error_code ignored;
   const fs::path self = fs::read_symlink("/proc/self/exe", ignored);
   if (!ignored) out.push_back((self.parent_path().parent_path() / "share/laconic/data").string());
@@ -38,7 +39,7 @@ Field parse_field(const nlohmann::json& j, const std::string& folder) {
   const auto tags = j.value("tags", std::vector<std::string>{});  // the other way to say it
   f.stack = j.value("stack", false) || std::find(tags.begin(), tags.end(), "stack") != tags.end();
   if (const auto fill = j.find("fill_value"); fill != j.end() && !fill->is_null())
-    f.fill = fill->is_array() ? fill->at(0).get<double>() : fill->get<double>();
+    f.fill = rounded_to(f.shape.dtype, fill->is_array() ? fill->at(0).get<double>() : fill->get<double>());
   return f;
 }
 
@@ -53,7 +54,8 @@ std::string find_data_folder(const std::string& wanted) {
     looked += fmt::format("{}{}", looked.empty() ? "" : ", ", c);
   }
   throw Failure(Exit::no_input,
-                fmt::format("no sample fields ({}) in: {}; name their folder with --data", manifest_name, looked));
+                fmt::format("no sample fields ({}) in: {}; name their folder with --data or LACONIC_DATA",
+                            manifest_name, looked));
 }
 
 std::vector<Field> list_fields(const std::string& folder) {

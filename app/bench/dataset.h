@@ -35,8 +35,8 @@ struct LoadedField {
 /// The bound for this field: values that mark missing data are not part of the range that a relative bound refers to.
 Bound without_fill(const Bound& bound, const LoadedField& field);
 
-/// Where the sample fields are: `wanted` if not empty, else $LACONIC_DATA, the installed folder, the source tree's
-/// data/. Throws Failure(no_input) that lists where it looked.
+/// Where the sample fields are: `wanted` if not empty, else $LACONIC_DATA if set, else the installed folder or the
+/// source tree's data/. Throws Failure(no_input) that lists where it looked.
 std::string find_data_folder(const std::string& wanted);
 
 /// Reads the manifest. Throws Failure: no_input or bad_data.

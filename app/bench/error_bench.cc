@@ -38,7 +38,7 @@ Problem make_problem(const LoadedField& field, std::size_t bytes, int ranks) {
   const std::size_t element = size_of(source.dtype);
   const std::size_t count = std::max<std::size_t>(bytes / element, 1);
   const auto fill = field.field.fill;
-  const double missing = fill ? rounded_to(source.dtype, *fill) : NAN;
+  const double missing = fill.value_or(NAN);
   Problem p;
   p.sum.assign(count, 0);
   p.least.assign(count, HUGE_VALL);

@@ -141,15 +141,15 @@ std::vector<std::uint8_t> lay_mosaic(const ImageSet& set, const std::vector<std:
   return out;
 }
 
-std::vector<long double> exact_stack(const ImageSet& set, int ranks, Op op) {
-  std::vector<long double> sum(set.image_values(), 0);
+std::vector<ExactSum> exact_stack(const ImageSet& set, int ranks, Op op) {
+  std::vector<ExactSum> sum(set.image_values());
   for (int r = 0; r < ranks; ++r) {
     const std::vector<std::uint8_t> share = share_of_rank(set, r, ranks, op);
     const ConstArray values{share.data(), sum.size(), set.dtype};
-    for (std::size_t k = 0; k < sum.size(); ++k) sum[k] += value_at(values, k);
+    for (std::size_t k = 0; k < sum.size(); ++k) sum[k].add(value_at(values, k));
   }
   if (op == Op::average)
-    for (auto& v : sum) v /= static_cast<long double>(ranks);
+    for (ExactSum& s : sum) s.divide(ranks);
   return sum;
 }
 

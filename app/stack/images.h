@@ -7,6 +7,7 @@
 
 #include "core/array.h"
 #include "core/op.h"
+#include "report/exact_sum.h"
 #include "stack/options.h"
 
 namespace laconic::app {
@@ -49,6 +50,6 @@ std::vector<std::uint8_t> share_of_rank(const ImageSet& set, int rank, int ranks
 std::vector<std::uint8_t> lay_mosaic(const ImageSet& set, const std::vector<std::uint8_t>& image, const Mosaic& mosaic);
 
 /// The sum (average) of all shares in extended precision, one image in size.
-std::vector<long double> exact_stack(const ImageSet& set, int ranks, Op op);
+std::vector<ExactSum> exact_stack(const ImageSet& set, int ranks, Op op);
 
 }  // namespace laconic::app

@@ -32,22 +32,22 @@ long double in_range_of(long double x) {
 
 /// Compares a mosaic of results with one exact image.
 template <class T>
-Quality judge(const ImageSet& set, const Mosaic& mosaic, const T* result, const std::vector<long double>& exact,
+Quality judge(const ImageSet& set, const Mosaic& mosaic, const T* result, const std::vector<ExactSum>& exact,
               double bound) {
   Quality q;
   q.min = HUGE_VAL;
   q.max = -HUGE_VAL;
   const std::size_t rows = exact.size() / set.cols;
   for (std::size_t r = 0; r < rows * mosaic.down; ++r) {
-    const long double* truth = exact.data() + r % rows * set.cols;
+    const ExactSum* truth = exact.data() + r % rows * set.cols;
     for (std::size_t i = 0; i < set.cols * mosaic.across; ++i) {
-      const long double x = in_range_of<T>(truth[i % set.cols]);
+      const long double x = in_range_of<T>(truth[i % set.cols].value());
       const long double got = *result++;
       if (!std::isfinite(x)) {
         q.violations += std::isnan(x) != std::isnan(got) || (std::isinf(x) && x != got) ? 1 : 0;
         continue;
       }
-      const long double error = std::fabs(x - got);
+      const long double error = std::fabs(truth[i % set.cols].error_of(got));
       if (!(error <= bound) && !(error <= bound + half_ulp<T>(x))) ++q.violations;
       q.max_error = std::max(q.max_error, static_cast<double>(error));
       q.sum_squares += error * error;
@@ -166,7 +166,7 @@ class Experiment {
     result_.plain.identical = identical_everywhere(t_, plain_result_);
     result_.laconic.identical = identical_everywhere(t_, laconic_result_);
     if (t_.rank() != 0) return;
-    const std::vector<long double> exact = exact_stack(set_, t_.size(), op_);
+    const std::vector<ExactSum> exact = exact_stack(set_, t_.size(), op_);
     const auto judge_one = [&](const std::vector<std::uint8_t>& bytes) {
       return set_.dtype == DType::f64
                  ? judge(set_, mosaic_, reinterpret_cast<const double*>(bytes.data()), exact, result_.absolute_bound)
@@ -178,13 +178,13 @@ class Experiment {
   }
 
   /// The first tile: copies differ in nothing.
-  void keep_picture(const std::vector<long double>& exact) {
+  void keep_picture(const std::vector<ExactSum>& exact) {
     const ConstArray all{laconic_result_.data(), count(), set_.dtype};
     const std::size_t rows = exact.size() / set_.cols;
     for (std::size_t r = 0; r < rows; ++r)
       for (std::size_t c = 0; c < set_.cols; ++c)
         result_.picture.push_back(value_at(all, r * set_.cols * mosaic_.across + c));
-    result_.exact.assign(exact.begin(), exact.end());
+    for (const ExactSum& s : exact) result_.exact.push_back(static_cast<double>(s.value()));
   }
 
   const StackOptions& options_;

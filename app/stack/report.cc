@@ -40,7 +40,7 @@ std::string to_text(const StackResult& r) {
   const Side& l = r.laconic;
   table.row({"time (median)", human_time(p.seconds), human_time(l.seconds)});
   if (p.wire_bytes > 0) table.row({"bytes on the wire", human_bytes(p.wire_bytes), human_bytes(l.wire_bytes)});
-  table.row({"payload, all ranks", human_bytes(r.uncompressed_bytes), human_bytes(r.payload_bytes)});
+  table.row({"messages: raw, sent", human_bytes(r.uncompressed_bytes), human_bytes(r.payload_bytes)});
   table.row({"max error / bound", over_bound(r, p), over_bound(r, l)});
   table.row(
       {"values outside the bound", fmt::format("{}", p.quality.violations), fmt::format("{}", l.quality.violations)});

@@ -71,6 +71,7 @@ int laconic_compress(const void* data, size_t count, laconic_dtype dtype, void* 
 
 int laconic_inspect(const void* stream, size_t size, laconic_info* info) {
   return guarded([&] {
+    const lac::FloatEnvironment environment;
     lac::api::require(info != nullptr && info->struct_size >= sizeof(laconic_info),
                       "info: set struct_size to sizeof(laconic_info)");
     const auto bytes = lac::api::stream_from(stream, size);

@@ -53,12 +53,13 @@ bool Worker::runs_here() {
 }
 
 void Worker::do_one(std::unique_lock<std::mutex>& lock) {
-  const std::function<void()> job = std::move(jobs_.front());
+  std::function<void()> job = std::move(jobs_.front());
   jobs_.pop_front();
   busy_ = true;
   runner_ = std::this_thread::get_id();
   lock.unlock();
   job();
+  job = nullptr;  // what it holds may come back here
   lock.lock();
   busy_ = false;
 }

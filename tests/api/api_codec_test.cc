@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cfenv>
 #include <cmath>
+#include <cstring>
 #include <laconic/laconic.hpp>
 #include <string>
 
@@ -224,6 +226,21 @@ TEST(ApiCodec, DamageIsNoticed) {
   info.struct_size = 1;
   expect_error(laconic_inspect(stream.data(), stream.size(), &info), LACONIC_INVALID_ARGUMENT, "struct_size");
 }
+
+#if defined(__x86_64__) && defined(__GLIBC__)
+TEST(ApiCodec, DamageIsNoticedWhereTheProgramTrapsInvalidOperations) {
+  auto stream = laconic::compress<float>(wave(5000), {.bound = "1e-3"});
+  const double step = std::nan("");
+  std::memcpy(stream.data() + 32, &step, sizeof step);
+  laconic_info info{};
+  info.struct_size = sizeof info;
+  const int before = feenableexcept(FE_INVALID);
+  const int code = laconic_inspect(stream.data(), stream.size(), &info);
+  fedisableexcept(FE_ALL_EXCEPT);
+  feenableexcept(before);
+  EXPECT_EQ(code, LACONIC_CORRUPT);
+}
+#endif
 
 TEST(ApiCodec, NamesAndVersion) {
   EXPECT_FALSE(std::string(laconic_version()).empty());

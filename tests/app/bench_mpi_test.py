@@ -5,6 +5,7 @@
 
 import contextlib
 import json
+import math
 import os
 import re
 import shutil
@@ -83,6 +84,26 @@ class BenchCollective(CommandTest):
                 report = self.run_ranks(3, collective, "--op", op, "--size", "40k", "--repetitions", "1", dtype=dtype)
                 self.check(report, collective, 3, PLAIN_AND_PUBLISHED)
                 self.assertEqual((report["op"], report["dtype"]), (op, dtype))
+
+    def test_bounds_refer_to_what_ranks_bring(self):
+        """Not to what those have that bring nothing: 0, far from these values."""
+        field = self.write("far_5001.f32", floats([1000 + v for v in wave(5001)]))
+        said = set()
+        for collective in ("bcast", "scatter", "gather"):
+            out, _ = self.run_laconic("--json", "bench", collective, field, "--size", "40k", "--repetitions", "1", "--modes", "laconic",
+                                      launcher=(*LAUNCH, "-n", "2"))
+            size = json.loads(out)["sizes"][0]
+            self.assertGreater(size["modes"][0]["max_error_over_bound"], 0.5, collective)
+            said.add(size["absolute_bound"])
+        self.assertLess(max(said), 2 * min(said))
+
+    def test_what_is_correctly_rounded_keeps_a_lossless_bound(self):
+        values = [math.ldexp(math.sin(3 * i), -(i * 7919 % 23)) for i in range(20000)]
+        field = self.write("x_20000.f64", struct.pack("<20000d", *values))
+        for op in ("sum", "average"):
+            out, _ = self.run_laconic("--json", "bench", "allreduce", field, "--op", op, "-b", "lossless", "--size", "160000",
+                                      "--repetitions", "1", "--modes", "laconic", launcher=(*LAUNCH, "-n", "4"))
+            self.assertEqual(json.loads(out)["sizes"][0]["modes"][0]["violations"], 0, op)
 
     def test_roots(self):
         for collective in ("bcast", "scatter", "gather", "reduce"):

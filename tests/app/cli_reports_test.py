@@ -84,6 +84,7 @@ class BenchCodec(CommandTest):
         self.run_laconic("bench", "codec", "x.f32", self.write("nothing.f32", b""), code=4)
         self.run_laconic("bench", "codec", "--data", self.folder, code=3)
         self.run_laconic("bench", "codec", "--data", "x" * 300, code=3)
+        self.assertIn("sample fields", self.run_laconic("bench", "codec", environment={"LACONIC_DATA": self.folder}, code=3)[1])
         self.write("MANIFEST.json", b'{"files": [{"name": "a"}]}')
         self.run_laconic("bench", "codec", "--data", self.folder, code=4)
         self.write("MANIFEST.json", b'{"files": [{"name": "a", "file": "a", "dtype": "f99", "dims": [1]}]}')

@@ -1,6 +1,7 @@
 // Dealing images to ranks, the exact answer, mosaics, and a whole stack over threads.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "exit_code.h"
@@ -40,8 +41,8 @@ TEST(AppStack, SharesAddUpToTheStack) {
     const auto average = exact_stack(set, ranks, Op::average);
     for (std::size_t k = 0; k < sum.size(); ++k) {
       const double index = static_cast<double>(k);
-      EXPECT_NEAR(static_cast<double>(sum[k]), 2100 + 7 * index, 1e-9);
-      EXPECT_NEAR(static_cast<double>(average[k]), 300 + index, 1e-9)
+      EXPECT_NEAR(static_cast<double>(sum[k].value()), 2100 + 7 * index, 1e-9);
+      EXPECT_NEAR(static_cast<double>(average[k].value()), 300 + index, 1e-9)
           << "also when ranks hold different numbers of images";
     }
   }
@@ -130,6 +131,36 @@ TEST(AppStack, ASumBeyondTheTypeIsInfinite) {
     EXPECT_EQ(r.laconic.quality.compared, 36U);
     EXPECT_EQ(exit_code_for(r), 0);
   });
+}
+
+/// Sums just below the middle between two doubles, which sums in long double are taken beyond; and of any magnitudes.
+TEST(AppStack, ALosslessSumIsRoundedCorrectly) {
+  StackOptions options;
+  options.size = "1";
+  options.repetitions = 1;
+  options.bound = "lossless";
+  for (const int ranks : {5, 3}) {
+    ImageSet set = numbered(5, 64, 65, DType::f64);
+    const std::size_t image = set.bytes.size() / 5;
+    std::uint64_t state = 1;
+    for (std::size_t i = 0; i < set.bytes.size(); i += 8) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      const double v = std::ldexp(static_cast<double>(state >> 11), -53 - static_cast<int>(state % 23));
+      std::memcpy(set.bytes.data() + i, &v, 8);
+    }
+    const double below_the_middle[] = {1, 0x1p-53, 1.01 * 0x1p-64, 1.01 * 0x1p-64, -2.03 * 0x1p-64};
+    for (std::size_t i = 0; i < 5; ++i) std::memcpy(set.bytes.data() + i * image, &below_the_middle[i], 8);
+    for (const char* op : {"sum", "average"}) {
+      options.op = op;
+      run_ranks(ranks, [&](Transport& t) {
+        Communicator comm(t);
+        const StackResult r = measure_stack(options, set, comm, ring_baseline(t));
+        if (t.rank() != 0) return;
+        EXPECT_EQ(r.laconic.quality.violations, 0U) << op << " of " << ranks;
+        EXPECT_EQ(exit_code_for(r), 0);
+      });
+    }
+  }
 }
 
 TEST(AppStack, BrokenPromisesAreReported) {

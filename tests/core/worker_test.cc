@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -54,6 +55,24 @@ TEST(Worker, RunsJobsInOrderOnAThreadOfItsOwnAndWaitsForThemAtTheEnd) {
   }
   ASSERT_EQ(done.size(), 100U);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(done[static_cast<std::size_t>(i)], i);
+}
+
+TEST(Worker, WhatAJobHeldMayComeBackWhenItEnds) {
+  std::promise<void> ended;
+  bool here = false, idle = true;
+  {
+    Worker worker;
+    const auto come_back = [&](const int* held) {
+      delete held;
+      here = worker.runs_here();
+      idle = worker.is_idle();
+      worker.submit([&] { ended.set_value(); });
+    };
+    worker.submit([held = std::shared_ptr<int>(new int, come_back)] { EXPECT_NE(held, nullptr); });
+    ended.get_future().wait();
+  }
+  EXPECT_TRUE(here);
+  EXPECT_FALSE(idle);
 }
 
 TEST(Worker, WithoutAThreadJobsRunWhereTheyAreSubmitted) {
