@@ -4,6 +4,7 @@
 
 #include <cctype>
 #include <charconv>
+#include <limits>
 
 #include "exit_code.h"
 
@@ -30,7 +31,8 @@ std::size_t parse_size(const std::string& text) {
   };
   std::size_t value = 0;
   const auto [next, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || value == 0) throw fail();
+  if (error == std::errc::result_out_of_range) value = std::numeric_limits<std::size_t>::max();
+  if (error == std::errc::invalid_argument || value == 0) throw fail();
   const std::string unit(next, text.data() + text.size());
   int shift = 0;
   if (!unit.empty()) {
@@ -40,7 +42,8 @@ std::size_t parse_size(const std::string& text) {
     if (which == std::string::npos || (!rest.empty() && rest != "iB" && rest != "B")) throw fail();
     shift = 10 * (static_cast<int>(which) + 1);
   }
-  if (value > (std::size_t{1} << 40) >> shift) throw fail();
+  if (value > (std::size_t{1} << 40) >> shift)
+    throw Failure(Exit::usage, fmt::format("size '{}' is more than 1024 GiB", text));
   return value << shift;
 }
 

@@ -231,8 +231,7 @@ void print_text(const Outcome& o, const CompressOptions& options, const ArrayRea
 
 int run_compress(const Session& session, CompressOptions& options) {
   checked_threads(options.threads);
-  if (options.output.empty() && (options.input.starts_with("/dev/") || options.input.starts_with("/proc/")))
-    throw Failure(Exit::usage, fmt::format("'{}' gives the output no name: say it with -o", options.input));
+  require_output(options.input, options.output);
   if (options.output.empty()) options.output = options.input + ".lcz";
   const ArrayReader in(options.input, options.hint.hint());
   const DType dtype = in.shape().dtype;

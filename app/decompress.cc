@@ -41,6 +41,7 @@ bool has_extension(const std::string& name) {
 
 int run_decompress(const Session& session, DecompressOptions& options) {
   checked_threads(options.threads);
+  require_output(options.input, options.output);
   LczReader in(options.input);
   if (options.output.empty()) options.output = default_output(in);
   OutputFile out(options.output, options.force);

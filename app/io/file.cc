@@ -239,6 +239,14 @@ void OutputFile::rename_temporary() const {
   if (std::rename(from, to) != 0) fail("rename to");
 }
 
+void require_output(const std::string& input, const std::string& output) {
+  if (output.empty() && (input.starts_with("/dev/") || input.starts_with("/proc/")))
+    throw Failure(Exit::usage, fmt::format("'{}' gives the output no name: say it with -o", input));
+  std::error_code ignored;  // as of an output that is not there yet
+  if (std::filesystem::is_regular_file(output, ignored) && std::filesystem::equivalent(input, output, ignored))
+    throw Failure(Exit::usage, fmt::format("--output '{}' is the input itself; name another file", output));
+}
+
 void write_file(const std::string& path, std::span<const std::uint8_t> data) {
   OutputFile out(path, true);
   out.write(data);

@@ -79,6 +79,10 @@ class OutputFile {
   std::uint64_t written_ = 0;
 };
 
+/// Before `output` is made of `input`. Throws Failure(usage) where they are one file, of which nothing would be left,
+/// and where the output is to be named after a device.
+void require_output(const std::string& input, const std::string& output);
+
 /// Writes a whole small file through OutputFile, replacing what was there.
 void write_file(const std::string& path, std::span<const std::uint8_t> data);
 void write_file(const std::string& path, const std::string& text);

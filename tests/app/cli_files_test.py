@@ -437,6 +437,21 @@ class Failures(CommandTest):
         self.assertEqual(self.read("x.f32.lcz"), b"precious")
         self.run_laconic("compress", "x.f32", "--force")
 
+    def test_the_input_is_no_output(self):
+        """Also by another name and with --force: it would be lost."""
+        data = floats(wave(100))
+        self.write("x.f32", data)
+        self.run_laconic("compress", "x.f32", "-o", "x.lcz")
+        os.symlink("x.f32", self.path("same.f32"))
+        os.link(self.path("x.lcz"), self.path("same.lcz"))
+        for command, name, same in (("compress", "x.f32", "same.f32"), ("decompress", "x.lcz", "same.lcz")):
+            before = self.read(name)
+            for output in (name, same):
+                self.assertIn("is the input itself", self.run_laconic(command, name, "-f", "-o", output, code=2)[1])
+            self.assertEqual(self.read(name), before)
+        _, said = self.shell('"$L" decompress /dev/stdin < x.lcz', code=2)
+        self.assertIn("-o", said)
+
     def test_replaced_output_keeps_its_mode(self):
         self.write("x.f32", floats(wave(100)))
         for mode in (0o600, 0o640, 0o666, 0o444):

@@ -80,6 +80,8 @@ class BenchCodec(CommandTest):
         self.run_laconic("bench", "codec", "x.f32", "--repetitions", "0", code=2)
         self.run_laconic("bench", "codec", self.write("k_100.i32", bytes(400)), "--codec", "szx", code=2)
         self.run_laconic("bench", "codec", "x.f32", "--size", "many", code=2)
+        for much in ("1025GiB", "99999999999999999999"):
+            self.assertIn("more than 1024 GiB", self.run_laconic("bench", "codec", "x.f32", "--size", much, code=2)[1])
         self.run_laconic("bench", "codec", "absent.f32", code=3)
         self.run_laconic("bench", "codec", "x.f32", self.write("nothing.f32", b""), code=4)
         self.run_laconic("bench", "codec", "--data", self.folder, code=3)
