@@ -15,22 +15,12 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 CMAKE = ""
 
 
-class Tools(unittest.TestCase):
+class ToolTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="laconic-tools-")
         self.addCleanup(folder.cleanup)
         self.place = os.path.realpath(folder.name)
         self.stand_ins = os.path.join(self.place, "stand-ins")
-
-    def checkout(self, name="main"):
-        """A folder with our tools, two sources, and none of what git keeps."""
-        root = os.path.join(self.place, name)
-        os.makedirs(os.path.join(root, "tools"))
-        for tool in ("setup", "format", "tidy", "sources"):
-            shutil.copy(os.path.join(ROOT, "tools", tool), os.path.join(root, "tools"))
-        for source in ("src/a.cc", "app/b.cc", "build/made.cc", ".venv/lib/other.cc"):
-            self.write(os.path.join(root, source), "int a;\n")
-        return root
 
     def write(self, path, text):
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -41,11 +31,26 @@ class Tools(unittest.TestCase):
     def script(self, path, text):
         os.chmod(self.write(path, "#!/bin/bash\n" + text), 0o755)
 
+    def environment(self, **more):
+        return {**os.environ, "PATH": self.stand_ins + ":" + os.environ["PATH"], **more}
+
     def start(self, root, *words, code=0, **environment):
         done = subprocess.run(words, cwd=root, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
-                              env={**os.environ, "PATH": self.stand_ins + ":" + os.environ["PATH"], "PWD": root, **environment})
+                              env=self.environment(PWD=root, **environment))
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout + done.stderr
+
+
+class Tools(ToolTest):
+    def checkout(self, name="main"):
+        """A folder with our tools, two sources, and none of what git keeps."""
+        root = os.path.join(self.place, name)
+        os.makedirs(os.path.join(root, "tools"))
+        for tool in ("setup", "format", "tidy", "sources"):
+            shutil.copy(os.path.join(ROOT, "tools", tool), os.path.join(root, "tools"))
+        for source in ("src/a.cc", "app/b.cc", "build/made.cc", ".venv/lib/other.cc"):
+            self.write(os.path.join(root, source), "int a;\n")
+        return root
 
     def test_sources_without_git(self):
         root = self.checkout()
@@ -117,6 +122,75 @@ class Tools(unittest.TestCase):
                    'message(STATUS "launcher: ${LACONIC_MPIEXEC_mpich}")\n')
         said = self.start(root, CMAKE, "-S", root, "-B", os.path.join(self.place, "made"))
         self.assertIn(f"launcher: {venv}/bin/mpiexec", said)
+
+
+# Namespaces and links are files; what is run in a namespace is run here.
+IP = """cd "$(dirname "$0")"
+case "$1 $2" in
+"netns add") mkdir "netns.$3" ;;
+"netns del") for link in $(ls "netns.$3"); do rmdir "link.$link"; done; rm -r "netns.$3" ;;
+"link add") mkdir "link.$3" && { [[ ${*: -2:1} != netns ]] || mkdir "netns.${*: -1}/$3"; } ;; # which takes it along
+"link del") rmdir "link.$3" ;;
+"netns exec") shift 3; exec "$@" ;;
+esac
+"""
+TC = """cd "$(dirname "$0")"
+echo "$*" >>tc.calls
+[[ "$*" != *BAD* ]]
+"""
+
+
+class Cluster(ToolTest):
+    """tools/cluster with stand-ins for what makes namespaces, which takes root."""
+
+    def setUp(self):
+        super().setUp()
+        for name, does in {"ip": IP, "tc": TC, "id": "echo 0\n", "sysctl": ""}.items():
+            self.script(os.path.join(self.stand_ins, name), does)
+        self.state = os.path.join(self.place, "state")
+
+    def cluster(self, *words, code=0, **environment):
+        return self.start(self.place, os.path.join(ROOT, "tools/cluster"), *words, code=code,
+                          **{"NC_STATE": self.state, "NC_PREFIX": "x", "NC_BR": "xbr", **environment})
+
+    def there(self):
+        """Namespaces and links."""
+        return sorted(name for name in os.listdir(self.stand_ins) if name.startswith(("netns.", "link.")))
+
+    def test_what_was_there_before_stays(self):
+        for name, free in (("netns.x1", "link.xbr"), ("link.vx1", "netns.x1"), ("link.xbr", "netns.x0")):
+            with self.subTest(name):
+                os.mkdir(os.path.join(self.stand_ins, name))
+                self.assertIn("NC_PREFIX and NC_BR give other names", self.cluster("up", "2", "1gbit", code=2))
+                self.assertIn(name, self.there())
+                self.assertNotIn(free, self.there())
+                self.assertFalse(os.path.exists(self.state))
+                os.rmdir(os.path.join(self.stand_ins, name))
+
+    def test_another_cluster_of_the_same_names_stays(self):
+        self.cluster("up", "2", "1gbit")
+        before = self.there()
+        self.assertIn("netns.x1", before)
+        self.cluster("up", "2", "1gbit", code=2, NC_STATE=self.state + "2")
+        self.assertIn("already up", self.cluster("up", "2", "1gbit", code=3))
+        self.assertEqual(self.there(), before)
+        self.assertEqual(self.cluster("hosts"), "x0\nx1\n")
+
+    def test_a_cluster_is_its_owners(self):
+        owner = subprocess.Popen(["sleep", "100"])
+        self.addCleanup(owner.wait)
+        self.addCleanup(owner.kill)
+        self.cluster("up", "1", "none", NC_OWNER=str(owner.pid))
+        said = self.cluster("up", "2", "none", code=3, NC_OWNER=str(os.getpid()))
+        self.assertIn(f"for process {owner.pid} (sleep 100", said)
+        self.cluster("down", NC_OWNER=str(os.getpid()))
+        self.assertEqual(self.cluster("hosts"), "x0\n")
+        owner.kill()
+        owner.wait()
+        self.cluster("up", "2", "none", NC_OWNER=str(os.getpid()))
+        self.assertEqual(self.cluster("hosts"), "x0\nx1\n")
+        self.cluster("down")
+        self.assertFalse(os.path.exists(self.state))
 
 
 if __name__ == "__main__":
