@@ -138,6 +138,9 @@ TC = """cd "$(dirname "$0")"
 echo "$*" >>tc.calls
 [[ "$*" != *BAD* ]]
 """
+UNSHARE = """while [[ $1 == -* ]]; do shift; done
+exec "$@"
+"""
 
 
 class Cluster(ToolTest):
@@ -145,7 +148,7 @@ class Cluster(ToolTest):
 
     def setUp(self):
         super().setUp()
-        for name, does in {"ip": IP, "tc": TC, "id": "echo 0\n", "sysctl": ""}.items():
+        for name, does in {"ip": IP, "tc": TC, "unshare": UNSHARE, "id": "echo 0\n", "hostname": "", "mount": "", "sysctl": ""}.items():
             self.script(os.path.join(self.stand_ins, name), does)
         self.state = os.path.join(self.place, "state")
 
@@ -191,6 +194,25 @@ class Cluster(ToolTest):
         self.assertEqual(self.cluster("hosts"), "x0\nx1\n")
         self.cluster("down")
         self.assertFalse(os.path.exists(self.state))
+
+    def test_commands_on_a_host(self):
+        self.cluster("up", "1", "none")
+        self.assertEqual(self.cluster("exec", "x0", "printf", "<%s>", "a  b", "", "$HOME'"), "<a  b><><$HOME'>")
+        said = self.start(self.place, os.path.join(self.state, "shell"), "-x", "x0", "A='a  b';", 'printf "<%s>" "$A"', "'c'")
+        self.assertEqual(said, "<a  b><c>", "to launchers it is ssh")
+
+    def test_rates(self):
+        self.cluster("up", "1", "1gbit")
+        calls = os.path.join(self.stand_ins, "tc.calls")
+        os.remove(calls)
+        self.assertIn("no link of rate 'BAD'", self.cluster("rate", "BAD", code=2))
+        with open(calls, encoding="utf-8") as f:
+            self.assertNotIn("del", f.read())
+        for rate, burst in (("1gbit", "128k"), ("4999mbit", "128k"), ("5000mbit", "256k"), ("5Gbit", "256k"), ("9.5gbit", "256k"), ("1gbps", "256k"),
+                            ("1000000000", "128k")):
+            self.cluster("rate", rate)
+            with open(calls, encoding="utf-8") as f:
+                self.assertIn(f"rate {rate} burst {burst} ", f.read().splitlines()[-1])
 
 
 if __name__ == "__main__":
