@@ -28,9 +28,32 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
+class InUse(Failed):
+    """Another process has the emulated cluster."""
+
+
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
 def end_in_order():
-    """SIGTERM then ends what was started, as ctrl-C does."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    """SIGTERM and the SIGHUP of a lost terminal then end what was started, as ctrl-C does."""
+    for number in ENDING:
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            signal.signal(number, end)
+
+
+def end(number, _):
+    for again in ENDING:  # both the shell and the kernel send SIGHUP: the second is not to end what cleans up
+        signal.signal(again, lambda *_: None)
+    sys.exit(128 + number)
+
+
+def build_folder(path):
+    """As an absolute path; raises Failed where nothing was built."""
+    build = os.path.abspath(path)
+    if not os.path.exists(os.path.join(build, "bin", "laconic")):
+        raise Failed(f"no build in {build} (no bin/laconic): make build makes build/release")
+    return build
 
 
 class Flavour:
@@ -145,6 +168,8 @@ def why_no_cluster():
     try:
         with cluster(1, "1gbit"):
             run([CLUSTER, "exec", CLUSTER_NAMES["NC_PREFIX"] + "0", "true"], CLUSTER_NAMES)
+    except InUse:
+        raise
     except Failed as failure:
         return f"this root may not have what it takes: {str(failure).splitlines()[-1].strip()}"
     return None
@@ -152,14 +177,17 @@ def why_no_cluster():
 
 @contextlib.contextmanager
 def cluster(hosts, rate):
-    """Brings the emulated cluster up, yields it, takes it down again: also after errors and
-    ctrl-C, and after SIGTERM once end_in_order() was called."""
-    run([CLUSTER, "down"], CLUSTER_NAMES)  # what an earlier run that was killed has left behind
+    """Brings the emulated cluster up, yields it, takes it down again: also after errors and ctrl-C, and after SIGTERM and
+    SIGHUP once end_in_order() was called. What an earlier run that was killed has left behind is cleared away; InUse while
+    another run is at work."""
+    names = {**CLUSTER_NAMES, "NC_OWNER": str(os.getpid())}
     try:
-        run([CLUSTER, "up", str(hosts), rate], CLUSTER_NAMES)
+        code, _, said = finish([CLUSTER, "up", str(hosts), rate], names)
+        if code != 0:
+            raise (InUse if code == 3 else Failed)(said.strip())
         yield Cluster(rate)
     finally:
-        run([CLUSTER, "down"], CLUSTER_NAMES)
+        run([CLUSTER, "down"], names)  # ours only
 
 
 @contextlib.contextmanager

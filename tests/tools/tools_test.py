@@ -6,9 +6,11 @@ such folders.
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -123,6 +125,34 @@ class Tools(ToolTest):
         said = self.start(root, CMAKE, "-S", root, "-B", os.path.join(self.place, "made"))
         self.assertIn(f"launcher: {venv}/bin/mpiexec", said)
 
+    def test_a_lost_terminal_ends_what_was_started(self):
+        calls = os.path.join(self.place, "calls")
+        self.script(os.path.join(self.stand_ins, "cluster"), f"echo $1 >>{calls}\n[[ $1 == up ]] || sleep 1\necho done >>{calls}\n")
+        self.script(os.path.join(self.stand_ins, "run"), f"cd {self.place}\necho $$ >begins\nmv begins begun\nsleep 100\n")
+        program = (f"import sys; sys.path.insert(0, '{ROOT}/tools'); sys.dont_write_bytecode = True; import stacking\n"
+                   f"stacking.CLUSTER = '{self.stand_ins}/cluster'; stacking.end_in_order()\n"
+                   f"with stacking.cluster(2, '1gbit'): stacking.finish(['{self.stand_ins}/run'])")
+        with subprocess.Popen([sys.executable, "-c", program]) as run:
+            self.addCleanup(run.kill)
+            self.wait_for(os.path.join(self.place, "begun"), "", run)
+            run.send_signal(signal.SIGHUP)
+            self.wait_for(calls, "down", run)
+            run.send_signal(signal.SIGHUP)  # the kernel's after the shell's
+            self.assertEqual(run.wait(timeout=20), 129)
+        with open(calls, encoding="utf-8") as f:
+            self.assertEqual(f.read().split(), ["up", "done", "down", "done"])
+        with open(os.path.join(self.place, "begun"), encoding="utf-8") as f, self.assertRaises(ProcessLookupError):
+            os.kill(int(f.read()), 0)
+
+    def wait_for(self, path, word, process):
+        while True:
+            self.assertIsNone(process.poll())
+            if os.path.exists(path):
+                with open(path, encoding="utf-8") as f:
+                    if word in f.read():
+                        return
+            time.sleep(0.02)
+
 
 # Namespaces and links are files; what is run in a namespace is run here.
 IP = """cd "$(dirname "$0")"
@@ -194,6 +224,18 @@ class Cluster(ToolTest):
         self.assertEqual(self.cluster("hosts"), "x0\nx1\n")
         self.cluster("down")
         self.assertFalse(os.path.exists(self.state))
+
+    def test_a_second_demo_leaves_the_cluster_of_the_first(self):
+        program = (f"import os, sys; sys.path.insert(0, '{ROOT}/tools'); sys.dont_write_bytecode = True; os.geteuid = lambda: 0\n"
+                   "import stacking\ntry: print('obstacle:', stacking.why_no_cluster())\nexcept stacking.InUse as e: print('in use:', e)")
+        names = {"NC_STATE": self.state, "NC_PREFIX": "x", "NC_BR": "xbr"}
+        self.cluster("up", "1", "none", NC_OWNER=str(os.getpid()))
+        said = self.start(self.place, sys.executable, "-c", program, **names)
+        self.assertRegex(said, f"^in use: .*already up .*, for process {os.getpid()} ")
+        self.assertEqual(self.cluster("hosts"), "x0\n")
+        self.cluster("down")
+        self.assertEqual(self.start(self.place, sys.executable, "-c", program, **names), "obstacle: None\n")
+        self.assertEqual(self.there(), [])
 
     def test_commands_on_a_host(self):
         self.cluster("up", "1", "none")
