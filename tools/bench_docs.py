@@ -5,6 +5,7 @@
     tools/bench_docs.py PART...  only those of tools/bench --only PART: codec, error, stack, collectives, dropin, choice, long_choice
 """
 
+import argparse
 import json
 import os
 import platform
@@ -94,7 +95,9 @@ RARE = ["long_choice"]  # only where it is asked for
 
 
 def main():
-    parts = sys.argv[1:] or [part for part in IMAGES if part not in RARE]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", metavar="PART", nargs="*", choices=IMAGES)
+    parts = parser.parse_args().parts or [part for part in IMAGES if part not in RARE]
     images = os.path.join(ROOT, "docs", "images")
     os.makedirs(images, exist_ok=True)
     for name in (name for part in parts for name in IMAGES[part]):

@@ -4,8 +4,8 @@
     tools/hard_data.py FOLDER        a million f32 each: spikes, infinities, nans, fill
 """
 
+import argparse
 import os
-import sys
 
 import numpy as np
 
@@ -42,14 +42,15 @@ def fill(x, random):
 
 
 def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    os.makedirs(sys.argv[1], exist_ok=True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="FOLDER")
+    folder = parser.parse_args().folder
+    os.makedirs(folder, exist_ok=True)
     for spoil in (spikes, infinities, nans, fill):
         random = np.random.default_rng(1)
         x = walk(random)
         spoil(x, random)
-        x.tofile(os.path.join(sys.argv[1], spoil.__name__ + ".f32"))
+        x.tofile(os.path.join(folder, spoil.__name__ + ".f32"))
 
 
 if __name__ == "__main__":

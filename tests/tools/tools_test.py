@@ -4,14 +4,19 @@ such folders.
     tools_test.py CMAKE
 """
 
+import importlib.machinery
+import importlib.util
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
+import types
 import unittest
+from unittest import mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CMAKE = ""
@@ -124,6 +129,37 @@ class Tools(ToolTest):
                    'message(STATUS "launcher: ${LACONIC_MPIEXEC_mpich}")\n')
         said = self.start(root, CMAKE, "-S", root, "-B", os.path.join(self.place, "made"))
         self.assertIn(f"launcher: {venv}/bin/mpiexec", said)
+
+    def test_words_that_are_wrong(self):
+        for words, said in (
+            (["demo", "/nonexistent"], "demo: no build in /nonexistent"),
+            (["suites", "--build", "/nonexistent"], "suites: no build in /nonexistent"),
+            (["bench", "--build", "/nonexistent", "--only", "codec"], "bench: no build in /nonexistent"),
+            (["bench_docs.py", "nonsense"], "PART: invalid choice: 'nonsense'"),
+        ):
+            with self.subTest(words):
+                self.assertIn(said, self.start(self.place, sys.executable, os.path.join(ROOT, "tools", words[0]), *words[1:],
+                                               code=2 if "PART" in said else 1))
+
+    def test_help(self):
+        self.write(os.path.join(self.place, "modules/numpy.py"), "")  # may not be there
+        for tool in ("bench", "bench_docs.py", "demo", "hard_data.py", "suites"):
+            with self.subTest(tool):
+                said = self.start(self.place, sys.executable, os.path.join(ROOT, "tools", tool), "--help",
+                                  PYTHONPATH=os.path.join(self.place, "modules"))
+                self.assertIn("usage:", said)
+                self.assertFalse(os.path.exists(os.path.join(self.place, "--help")))
+
+    def test_suites_under_a_python_without_filters(self):
+        loader = importlib.machinery.SourceFileLoader("suites", os.path.join(ROOT, "tools/suites"))
+        suites = importlib.util.module_from_spec(importlib.util.spec_from_loader("suites", loader))
+        loader.exec_module(suites)
+        suites.OUT = self.place
+        suites.PYTHON = os.path.join(self.stand_ins, "python")
+        self.script(suites.PYTHON, f"[[ $1 != -c ]] || echo 1.0\ntar -C {self.place} -czf {self.place}/mpi4py-1.0.tar.gz stand-ins\n")
+        suites.tarfile = types.SimpleNamespace(open=tarfile.open)
+        with mock.patch.object(tarfile.TarFile, "extractall", lambda archive, path: None):
+            self.assertEqual(suites.mpi4py_source(), os.path.join(self.place, "mpi4py-1.0"))
 
     def test_a_lost_terminal_ends_what_was_started(self):
         calls = os.path.join(self.place, "calls")
