@@ -4,6 +4,7 @@ such folders.
     tools_test.py CMAKE
 """
 
+import fcntl
 import importlib.machinery
 import importlib.util
 import os
@@ -79,6 +80,34 @@ class Tools(ToolTest):
         shutil.rmtree(os.path.join(root, "src"))
         self.assertIn("sources: none", self.start(root, "tools/format", "--check", code=1))
 
+    def test_sources_that_are_gone(self):
+        root = self.checkout()
+        self.script(os.path.join(self.stand_ins, "git"), "printf '%s\\n' src/a.cc src/gone.cc\n")
+        self.assertEqual(self.start(root, "tools/sources", "*.cc"), "src/a.cc\n")
+
+    def test_words_of_the_scripts(self):
+        root = self.checkout()
+        self.script(os.path.join(root, ".venv/bin/clang-format"), "echo formats\n")
+        for tool in ("format", "setup"):
+            for words in (["--chek"], ["--check", "src/a.cc"]):
+                said = self.start(root, f"tools/{tool}", *words, code=2)
+                self.assertIn(f"{tool}: no '{' '.join(words)}'", said)
+                self.assertNotIn("formats", said)
+            said = self.start(os.path.join(root, "src"), f"../tools/{tool}", "--help")
+            self.assertIn(f"tools/{tool} ", said)
+            self.assertNotIn("formats", said)
+            self.assertNotIn("ready", said)
+
+    def test_integration_shows_its_own_summary(self):
+        root = self.checkout()
+        os.mkdir(os.path.join(root, ".ci"))
+        shutil.copy(os.path.join(ROOT, ".ci/run"), os.path.join(root, ".ci"))
+        self.write(os.path.join(root, "build/test.summary"), "9 passed, 0 failed\n")
+        self.script(os.path.join(self.stand_ins, "make"), "echo dies; exit 2\n")
+        self.assertEqual(self.start(root, ".ci/run", code=2), "dies\n")
+        self.script(os.path.join(self.stand_ins, "make"), "echo 8 passed, 1 failed >build/test.summary; echo make: says; exit 2\n")
+        self.assertEqual(self.start(root, ".ci/run", code=2), "make: says\n8 passed, 1 failed\n")
+
     def test_set_up_refuses_blanks(self):
         for name in ("a b", "a\tb"):
             said = self.set_up(self.checkout(name), code=1)
@@ -87,7 +116,7 @@ class Tools(ToolTest):
 
     def set_up(self, root, code=0):
         """Where all packages are there, and no venv can be made."""
-        self.script(os.path.join(self.stand_ins, "dpkg-query"), "printf installed\n")
+        self.script(os.path.join(self.stand_ins, "dpkg-query"), """for architecture in amd64 i386; do printf "${3/'${db:Status-Status}'/installed}"; done\n""")
         return self.start(root, "tools/setup", code=code, PYTHONHOME="/nowhere")
 
     def made(self, root):
@@ -104,6 +133,28 @@ class Tools(ToolTest):
         os.symlink(root, os.path.join(self.place, "link"))
         for way in (root, os.path.join(self.place, "link")):
             self.assertEqual(self.set_up(way), "setup: ready\n")
+
+    def test_two_set_ups_at_once(self):
+        root = self.checkout()
+        self.made(root)
+        self.set_up(root)
+        with open(os.path.join(root, "build/setup.lock"), "w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            second = subprocess.Popen([os.path.join(root, "tools/setup")], stdout=subprocess.PIPE, text=True, env=self.environment())
+            self.addCleanup(second.stdout.close)
+            self.addCleanup(second.kill)
+            self.assertIn("another set-up is at work", second.stdout.readline())
+        self.assertEqual(second.stdout.read(), "setup: ready\n")
+        self.assertEqual(second.wait(), 0)
+
+    def test_set_up_without_packages(self):
+        root = self.checkout()
+        for name, does in {"dpkg-query": "exit 1", "apt-get": "echo no network; exit 100", "id": "echo 0"}.items():
+            self.script(os.path.join(self.stand_ins, name), does + "\n")
+        os.mkdir(os.path.join(self.place, "tmp"))
+        said = self.start(root, "tools/setup", code=1, TMPDIR=os.path.join(self.place, "tmp"))
+        self.assertIn("no network\nsetup: apt-get failed", said)
+        self.assertEqual(os.listdir(os.path.join(self.place, "tmp")), [])
 
     def test_set_up_that_fails_leaves_the_venv(self):
         root = self.checkout()
