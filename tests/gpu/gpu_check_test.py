@@ -91,6 +91,34 @@ class GpuCheck(unittest.TestCase):
         with self.assertRaisesRegex(tool.Failed, "there is no cmake-of-nobody"):
             tool.run(["cmake-of-nobody"])
 
+    def test_paths_are_the_callers(self):
+        with tempfile.TemporaryDirectory() as folder:
+            put(folder, "nvidia-smi", "exit 9")
+            environment = {**os.environ, "PATH": folder + os.pathsep + os.environ["PATH"]}
+            done = subprocess.run([sys.executable, TOOL, "--out", "here/out.json"], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 77, done.stderr)
+            self.assertTrue(os.path.exists(os.path.join(folder, "here/out.json")))
+            before = sys.argv, os.getcwd()
+            try:
+                sys.argv = [TOOL, "--build", "b", "--packed", "p", "x.f32"]
+                os.chdir(folder)
+                args = load().parse()
+            finally:
+                sys.argv = before[0]
+                os.chdir(before[1])
+            here = os.path.realpath(folder)
+            self.assertEqual([args.build, args.packed, *args.fields], [os.path.join(here, name) for name in ("b", "p", "x.f32")])
+            self.assertEqual(args.out, os.path.join(os.path.dirname(os.path.dirname(TOOL)), "out", "gpu_check.json"))
+
+    def test_archives_that_are_none(self):
+        with tempfile.TemporaryDirectory() as folder:
+            put(folder, "p.tar.xz", "")
+            for words, why in ((["--packed", "none.tar.xz"], "No such file"), (["--packed", "p.tar.xz"], "not what --pack makes"),
+                               (["--pack", "none/p.tar.xz"], "there is no such folder")):
+                done = subprocess.run([sys.executable, TOOL, *words], cwd=folder, capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertRegex(done.stderr, f"^gpu_check: {words[0]} .*{words[1]}: .*{why}")
+
     def test_no_gpu_is_a_status_of_its_own(self):
         status, _, result = self.check(None, "13.0")
         self.assertEqual((status, result["skipped"]), (77, "no GPU: nvidia-smi names none"))
@@ -149,6 +177,7 @@ class GpuCheck(unittest.TestCase):
     def test_what_was_begun_ends_with_it(self):
         stage = """import importlib.machinery, importlib.util, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs tests in the background ignores it
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # or under nohup
 loader = importlib.machinery.SourceFileLoader("gpu_check", sys.argv.pop(1))
 tool = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
 sys.dont_write_bytecode = True
@@ -156,7 +185,7 @@ loader.exec_module(tool)
 tool.CLUSTER = sys.argv.pop(1)
 tool.no_cluster = lambda: None
 sys.exit(tool.main())"""
-        for sent, statuses in ((signal.SIGTERM, (143,)), (signal.SIGINT, (130, -signal.SIGINT))):
+        for sent, statuses in ((signal.SIGTERM, (143,)), (signal.SIGHUP, (129,)), (signal.SIGINT, (130, -signal.SIGINT))):
             with self.subTest(sent), tempfile.TemporaryDirectory() as folder:
                 put(folder, "nvidia-smi", "echo 'NVIDIA H100 80GB HBM3, 580.65.06'")
                 put(folder, "bin/nccl_bench", "")

@@ -216,7 +216,8 @@ class Tools(ToolTest):
         calls = os.path.join(self.place, "calls")
         self.script(os.path.join(self.stand_ins, "cluster"), f"echo $1 >>{calls}\n[[ $1 == up ]] || sleep 1\necho done >>{calls}\n")
         self.script(os.path.join(self.stand_ins, "run"), f"cd {self.place}\necho $$ >begins\nmv begins begun\nsleep 100\n")
-        program = (f"import sys; sys.path.insert(0, '{ROOT}/tools'); sys.dont_write_bytecode = True; import stacking\n"
+        program = (f"import signal, sys; sys.path.insert(0, '{ROOT}/tools'); sys.dont_write_bytecode = True; import stacking\n"
+                   "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # who runs tests under nohup ignores it
                    f"stacking.CLUSTER = '{self.stand_ins}/cluster'; stacking.end_in_order()\n"
                    f"with stacking.cluster(2, '1gbit'): stacking.finish(['{self.stand_ins}/run'])")
         with subprocess.Popen([sys.executable, "-c", program]) as run:
