@@ -1,5 +1,5 @@
-"""tools/setup, format and tidy in folders that are not like ours, with stand-ins for what they start; and what CMake finds in
-such folders.
+"""tools/setup, format and tidy in folders that are not like ours, with stand-ins for what they start; what CMake finds in such
+folders; tools/cluster and those that use it, with stand-ins for namespaces; and what tools say to words that are wrong.
 
     tools_test.py CMAKE
 """
@@ -168,6 +168,11 @@ class Tools(ToolTest):
         os.rename(os.path.join(root, ".venv/made-from"), os.path.join(root, ".venv.before/made-from"))
         self.assertEqual(self.set_up(root), "setup: ready\n")
         self.assertEqual(sorted(os.listdir(os.path.join(root, ".venv"))), ["lib", "made-from"])
+
+    def test_mpi_of_no_name(self):
+        for name in ("mpih", "openmpi;mpih", "auto"):
+            said = self.start(self.place, CMAKE, "-S", ROOT, "-B", os.path.join(self.place, "made"), f"-DLACONIC_MPI={name}", code=1)
+            self.assertIn(f"LACONIC_MPI={name}: want AUTO, ON, OFF, openmpi, mpich or openmpi;mpich, not", " ".join(said.split()))
 
     def test_mpi_in_folders_with_signs(self):
         root = os.path.join(self.place, "c++(1)")
