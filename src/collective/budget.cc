@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/common_log2.h"
+
 namespace laconic {
 namespace {
 
@@ -122,6 +124,10 @@ double ulp_of(DType dtype, double x) {
   return std::ldexp(1.0, x == 0 ? p.min_exponent : std::max(exponent - p.digits, p.min_exponent));
 }
 
+double share_of_noise(const Grid& grid, int ranks) {
+  return (grid.qbits + 1 + common_log2(ranks) / 2) / (8 * static_cast<double>(size_of(grid.dtype)));
+}
+
 double share_of_operand(Op op, const Bound& bound, int ranks, double whole) {
   if (bound.scope == BoundScope::operand || (op != Op::sum && op != Op::average)) return whole;
   const double sum = op == Op::sum ? whole : whole * ranks;
@@ -151,6 +157,8 @@ Budget budget_reduction(Op op, DType dtype, const Bound& bound, int ranks, const
     if (within > b.outliers_beyond) operands = grid_of_operands(op, dtype, e, b.outliers_beyond);
     if (operands.none != nullptr) return lossless(dtype, operands.none);
   }
+  if (share_of_noise(operands.grid, ranks) > 1)
+    return lossless(dtype, "on a grid the sum would be longer than its values");
   b.grid = operands.grid;
   b.route = Route::on_grid;
   b.operand_bound = b.grid.bound;

@@ -43,11 +43,16 @@ struct Budget {
 ///   average  e = E sqrt(3 n) / k
 ///
 /// less what the roundings of the values themselves may add (an ulp or two of the largest magnitude). The route is
-/// exact where that leaves nothing, where the bound is lossless, for integers, and where no grid can hold the sum.
+/// exact where that leaves nothing, where the bound is lossless, for integers, and where no grid can hold the sum, or
+/// share_of_noise() is more than 1.
 ///
 /// `within`: where some values are outliers, the largest magnitude of all others. The grid is theirs.
 Budget budget_reduction(Op op, DType dtype, const Bound& bound, int ranks, const Range& range,
                         double within = std::numeric_limits<double>::infinity());
+
+/// How long a sum of noise on the grid is, of its elements' bytes. Only of 16-bit types, whose grids have the digits of
+/// f32, that can be more than all.
+double share_of_noise(const Grid& grid, int ranks);
 
 /// Data that only moves: e = E whatever the scope. The range may be that of some of the values (moving_range.h):
 /// see has_usual_reach(). What lies beyond any grid travels exactly.

@@ -7,6 +7,7 @@
 
 #include "codec/slice/layout.h"
 #include "codec/slice/slice.h"
+#include "collective/budget.h"
 #include "core/common_log2.h"
 #include "core/half.h"
 #include "frame/frame.h"
@@ -127,8 +128,7 @@ bool too_many_outliers(const AllOutliers& all, const Grid& grid, int ranks, cons
   if (std::fma(ranks, fill, -(ranks * fill)) != 0) exceptions += static_cast<double>(all.fills) / values * (1 + 8 * 2);
 
   const auto bytes = static_cast<double>(size_of(grid.dtype));
-  const double noise = (grid.qbits + 1 + common_log2(ranks) / 2) / (8 * bytes);
-  return exceptions / bytes > std::min(0.75, (1 - noise) / 0.75);
+  return exceptions / bytes > std::min(0.75, (1 - share_of_noise(grid, ranks)) / 0.75);
 }
 
 // Multiples of a fill value take two terms; NaN and infinities, which are no outliers, one.

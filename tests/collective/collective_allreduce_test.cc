@@ -11,6 +11,7 @@
 #include "collective/reference.h"
 #include "collective/world.h"
 #include "core/half.h"
+#include "support/sample_data.h"
 #include "support/sanitized.h"
 
 namespace laconic::collective_allreduce_test {
@@ -309,6 +310,30 @@ TYPED_TEST(Allreduce, IncompressibleDataStaysWithinTheWorstCase) {
     const double messages = static_cast<double>(run.reports[0].messages_sent);
     EXPECT_GE(original, 1.4 * static_cast<double>(count * sizeof(TypeParam)));
     EXPECT_LE(static_cast<double>(run.reports[0].stats.wire_bytes), 1.02 * original + 300 * messages);
+  }
+}
+
+/// Their bounds may be finer than what 16 bits are of the values' range.
+TEST(AllreduceHalves, NoiseStaysWithinTheWorstCaseWhateverTheBound) {
+  constexpr std::size_t count = 20000;
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    for (const char* bound : {"operand:1e-3", "operand:1e-4", "operand:1e-5", "operand:2e-6"}) {
+      Report report;
+      run_ranks(8, [&](Transport& t) {
+        Communicator comm(t);
+        test::Random random(static_cast<std::uint64_t>(t.rank()));
+        std::vector<std::uint16_t> x(count), y(count);
+        for (auto& v : x) {
+          const float value = 4 * static_cast<float>(random.symmetric());
+          v = dtype == DType::f16 ? f16_of_f32(value) : bf16_of_f32(value);
+        }
+        const Report r = allreduce({x.data(), count, dtype}, {y.data(), count, dtype}, Op::sum, comm, with(bound));
+        if (t.rank() == 0) report = r;
+      });
+      EXPECT_LE(static_cast<double>(report.stats.wire_bytes), 1.02 * static_cast<double>(report.stats.original_bytes) +
+                                                                  300.0 * static_cast<double>(report.messages_sent))
+          << name_of(dtype) << " " << bound;
+    }
   }
 }
 

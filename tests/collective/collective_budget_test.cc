@@ -98,6 +98,28 @@ TEST(Budget, FallsBackToExactWithTheReason) {
   expect_exact(budget_reduction(Op::sum, DType::f64, Bound::parse("1e-3rel"), 4, Range{-most, most, 2, 0}), "overflow");
 }
 
+TEST(Budget, AGridOnWhichTheSumWouldBeLongerThanItsValuesIsNotUsed) {
+  const Range normal{.min = -4.5, .max = 4.5, .count = 1000, .non_finite = 0};
+  for (const Op op : {Op::sum, Op::average}) {
+    for (const int n : {2, 8, 64}) {
+      int exact = 0, on_grid = 0;
+      for (double e = 1e-2; e > 1e-7; e /= 1.3) {
+        const Bound bound{.kind = BoundKind::absolute, .scope = BoundScope::operand, .value = e};
+        for (const DType t : {DType::f16, DType::bf16}) {
+          const Budget b = budget_reduction(op, t, bound, n, normal);
+          (b.route == Route::on_grid ? on_grid : exact) += 1;
+          if (b.route == Route::on_grid) {
+            EXPECT_LE(share_of_noise(b.grid, n), 1) << e;
+          }
+        }
+        EXPECT_EQ(budget_reduction(op, DType::f64, bound, n, normal).route, Route::on_grid) << e;
+      }
+      EXPECT_GT(exact, 0);
+      EXPECT_GT(on_grid, 0);
+    }
+  }
+}
+
 TEST(Budget, FillValuesBeyondTheGridAreOutliersNotAReasonToGiveUp) {
   const Range filled{.min = -1, .max = 1e30, .count = 1000, .non_finite = 0};
   const Budget b = budget_reduction(Op::sum, DType::f32, Bound::parse("1e-3"), 4, filled);
