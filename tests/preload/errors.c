@@ -5,6 +5,7 @@
  *
  * Prints "calls, all as they should be" on rank 0, or what was wrong, with exit status 1. */
 #include <mpi.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -89,38 +90,82 @@ static void handlers(void) {
 #if defined(OPEN_MPI) && OMPI_MAJOR_VERSION < 5
   const MPI_Fint it = MPI_Comm_c2f(comm), its = MPI_Errhandler_c2f(handler);
   MPI_Fint set = MPI_ERR_OTHER;
+  MPI_Datatype type;
   if (set_errhandler_in_fortran != NULL) set_errhandler_in_fortran(&it, &its, &set);
   expect(set == MPI_SUCCESS, "MPI_ERRHANDLER_SET of Fortran");
   heard = 0;
-  wait_for(MPI_Igatherv(x, -5, MPI_FLOAT, y, counts, places, MPI_FLOAT, 0, comm, &request), &request);
-  expect(heard == 1 && heard_of == comm, "the handler that Fortran has set did not hear of negative counts");
+  MPI_Type_vector(COUNT, 1, 2, MPI_FLOAT, &type);
+  wait_for(MPI_Ibcast(x, 1, type, 0, comm, &request), &request); /* over a communicator of Laconic's */
+  expect(heard == 1 && heard_of == comm, "the handler that Fortran has set did not hear of an uncommitted type");
+  MPI_Type_free(&type);
 #endif
   MPI_Errhandler_free(&handler);
   go_on(comm);
   MPI_Comm_free(&comm);
 }
 
-/* A tool frees communicators past this library, while a call over one waits for the last rank, and then fails: where
- * ranks do not agree on its count. */
-static void freed_past(void) {
+/* Begins a call over comm that fails, as ranks do not agree on its count, when the last rank has come to it: that waits
+ * until all others have done what they do to the call's communicator while it is under way. */
+static void begin_one_that_fails(MPI_Comm comm, MPI_Request* request) {
+  if (rank == size - 1) sleeping_barrier();
+  expect(MPI_Iallreduce(x, y, COUNT - rank, MPI_FLOAT, MPI_SUM, comm, request) == MPI_SUCCESS, "begun, not to succeed");
+}
+
+static void expect_that_it_fails(MPI_Request* request, const char* what) {
+  if (rank != size - 1) sleeping_barrier();
+  expect(MPI_Wait(request, MPI_STATUS_IGNORE) != MPI_SUCCESS, what);
+}
+
+/* Of an error it hears who is the handler then. */
+static void handlers_of_what_is_under_way(void) {
   MPI_Comm comm;
+  MPI_Errhandler handler;
   MPI_Request request = MPI_REQUEST_NULL;
   if (size == 1) return;
-  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-  go_on(comm);
-  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-  if (rank == size - 1) sleeping_barrier();
-  int code = MPI_Iallreduce(x, y, COUNT - rank, MPI_FLOAT, MPI_SUM, comm, &request);
-  PMPI_Comm_free(&comm);
-  if (rank != size - 1) sleeping_barrier();
-  expect(code == MPI_SUCCESS && MPI_Wait(&request, MPI_STATUS_IGNORE) != MPI_SUCCESS,
-         "a call over what has been freed");
-  go_on(MPI_COMM_WORLD);
+  MPI_Comm_create_errhandler(hear, &handler);
+  for (int user = 0; user < 2; ++user) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm); /* with the handler that ends the program */
+    go_on(comm);
+    if (user) MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    heard = 0;
+    const MPI_Errhandler now = user ? handler : MPI_ERRORS_RETURN;
+    if (rank == size - 1) MPI_Comm_set_errhandler(comm, now);
+    begin_one_that_fails(comm, &request);
+    MPI_Comm_set_errhandler(comm, now);
+    expect_that_it_fails(&request, "a call of other counts");
+    expect(heard == user && (!user || heard_of == comm), "not the handler of now heard of it");
+    MPI_Comm_free(&comm);
+  }
+  MPI_Errhandler_free(&handler);
+}
+
+/* A tool frees communicators past this library while a call is under way. */
+static void freed_past(void) {
+  MPI_Comm comm;
+  MPI_Errhandler handler;
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (size == 1) return;
+  MPI_Comm_create_errhandler(hear, &handler);
+  for (int user = 0; user < 2; ++user) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    go_on(comm);
+    MPI_Comm_set_errhandler(comm, user ? handler : MPI_ERRORS_RETURN);
+    heard = 0;
+    begin_one_that_fails(comm, &request);
+    PMPI_Comm_free(&comm);
+    expect_that_it_fails(&request, "a call over what has been freed");
+    expect(heard == user, "the handler of what has been freed did not hear of it once");
+    go_on(MPI_COMM_WORLD);
+  }
+  MPI_Errhandler_free(&handler);
 }
 
 #ifdef OPEN_MPI /* MPICH holds a lock of the communicator's while its handler runs */
+static atomic_int all_have_begun;
+
 static void free_it(MPI_Comm* comm, int* code, ...) {
   MPI_Comm it = *comm;
+  while (!all_have_begun) usleep(1000);
   hear(comm, code);
   if (heard == 1) MPI_Comm_free(&it); /* what comes later is over a communicator of Laconic's */
 }
@@ -138,6 +183,7 @@ static void freed_by_a_handler(void) {
   MPI_Errhandler_free(&handler);
   heard = 0;
   for (int i = 0; i < 3; ++i) MPI_Iallreduce(x, y, COUNT - rank - i, MPI_FLOAT, MPI_SUM, comm, &requests[i]);
+  all_have_begun = 1;
   expect(MPI_Wait(&requests[0], MPI_STATUS_IGNORE) != MPI_SUCCESS, "a sum of different counts");
   for (int i = 1; i < 3; ++i)
     expect(MPI_Wait(&requests[i], MPI_STATUS_IGNORE) != MPI_SUCCESS, "one that came after the communicator had gone");
@@ -388,6 +434,7 @@ int main(int argc, char** argv) {
   places = calloc((size_t)size, sizeof *places);
   if (counts == NULL || places == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
   handlers();
+  handlers_of_what_is_under_way();
   freed_past();
 #ifdef OPEN_MPI
   freed_by_a_handler();

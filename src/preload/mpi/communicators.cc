@@ -120,8 +120,9 @@ extern "C" int MPIX_Stream_comm_create_multiplex(MPI_Comm comm, int count, MPIX_
 }
 #endif
 
-#ifdef OPEN_MPI  // see Duplication
 namespace {
+
+#ifdef OPEN_MPI  // see Duplication
 
 /// Whether MPI duplicates it by itself.
 bool is_of_one_process(MPI_Comm comm) {
@@ -172,6 +173,19 @@ void duplicate_from_fortran(const char* function, const MPI_Fint* made, MPI_Fint
       },
       [&] { return PMPI_Comm_f2c(*made); });
 }
+#else
+/// What is made from a session's is left alone as that is, which MPI hands on (Runtime::hand_on), once it knows.
+template <typename Mpi, typename Made>
+int duplicate(MPI_Comm comm, Mpi&& mpi, Made&& made) {
+  Runtime* const runtime = Runtime::get();
+  std::optional<int> refused;
+  if (runtime != nullptr) runtime->group_of(comm, &refused);
+  if (refused) return *refused;
+  const int code = mpi();
+  if (runtime == nullptr && code == MPI_SUCCESS) Runtime::note_early(made(), comm);
+  return code;
+}
+#endif
 
 }  // namespace
 
@@ -179,6 +193,7 @@ extern "C" {
 
 int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
   static const auto mpi = laconic::preload::next<decltype(&PMPI_Comm_idup)>("MPI_Comm_idup");
+  if (newcomm == nullptr) return mpi(comm, newcomm, request);
   return duplicate(comm, [&] { return mpi(comm, newcomm, request); }, [&] { return *newcomm; });
 }
 
@@ -186,9 +201,11 @@ int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made, MPI_Re
 int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made, MPI_Request* request) {
   static const auto mpi = laconic::preload::next<decltype(&MPI_Comm_idup_with_info)>("MPI_Comm_idup_with_info");
   if (mpi == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;  // Open MPI 4 has none
+  if (made == nullptr) return mpi(comm, info, made, request);
   return duplicate(comm, [&] { return mpi(comm, info, made, request); }, [&] { return *made; });
 }
 
+#ifdef OPEN_MPI
 // NOLINTBEGIN(readability-identifier-naming)
 void mpi_comm_idup_(const MPI_Fint* comm, MPI_Fint* made, MPI_Fint* request, MPI_Fint* code) {
   duplicate_from_fortran("mpi_comm_idup_", made, code, comm, made, request, code);
@@ -205,9 +222,9 @@ void ompi_comm_idup_with_info_f(const MPI_Fint* comm, const MPI_Fint* info, MPI_
   duplicate_from_fortran("ompi_comm_idup_with_info_f", made, code, comm, info, made, request, code);
 }
 // NOLINTEND(readability-identifier-naming)
+#endif
 
 }  // extern "C"
-#endif
 
 #ifndef MPI_ABI  // which has no Fortran of its own
 // Fortran's of what makes them from groups of sessions are handed on as they are; the length of the tag comes last.

@@ -133,8 +133,9 @@ int& Unheard::depth() {
   return n;
 }
 
-Line::Line(MPI_Comm mpi, std::shared_ptr<OwnComm> own, int lane)
+Line::Line(MPI_Comm mpi, std::shared_ptr<OwnComm> own, int lane, const std::atomic<MPI_Comm>* program)
     : mpi_(mpi),
+      program_(program),
       name_(name_of_rank_0(mpi)),
       comm_(share_mpi_transport(std::move(own), lane, mpi, patience(), nodes_among(mpi))) {}
 
@@ -196,7 +197,7 @@ BackgroundLine::BackgroundLine(MPI_Comm program, std::shared_ptr<OwnComm> own)
   char name[MPI_MAX_OBJECT_NAME + 1] = "";
   int length = 0;
   PMPI_Comm_get_name(program, name, &length);
-  PMPI_Comm_set_name(own_->get(), name);
+  if (length > 0) PMPI_Comm_set_name(own_->get(), name);
   PMPI_Comm_set_attr(own_->get(), line_key, this);
   PMPI_Comm_set_errhandler(own_->get(), errors_);
   worker_.emplace();
@@ -210,40 +211,33 @@ BackgroundLine::~BackgroundLine() {
 void BackgroundLine::begin() {
   const Unheard errors;
   try {
-    line_.emplace(own_->get(), own_, 1);
+    line_.emplace(own_->get(), own_, 1, &program_);
   } catch (const std::exception& e) {
     why_none_ = e.what();
   }
 }
 
-void BackgroundLine::do_in_turn(std::function<void()> work) {
+void BackgroundLine::submit(Job job) {
+  auto work = [this, job = std::move(job)] {
+    if (!line_ && why_none_.empty()) begin();
+    job(line_ ? &*line_ : nullptr, why_none_);
+  };
   if (worker_) return worker_->submit(std::move(work));
   work();
 }
 
-void BackgroundLine::submit(Job job) {
-  do_in_turn([this, job = std::move(job)] {
-    if (!line_ && why_none_.empty()) begin();
-    job(line_ ? &*line_ : nullptr, why_none_);
-  });
+void BackgroundLine::hand_errors_to(MPI_Errhandler errors) {
+  PMPI_Comm_set_errhandler(own_->get(), errors);
+  release(std::exchange(errors_, errors));
 }
 
-void BackgroundLine::renew_errors() {
-  do_in_turn([this, errors = errors_of(program_)] {
-    release(std::exchange(errors_, errors));
-    PMPI_Comm_set_errhandler(own_->get(), errors_);
-  });
-}
+void BackgroundLine::renew_errors() { hand_errors_to(errors_of(program_)); }
 
 void BackgroundLine::outlive_program() {
   MPI_Errhandler its = MPI_ERRHANDLER_NULL;
   PMPI_Comm_get_errhandler(program_, &its);
-  PMPI_Comm_set_errhandler(own_->get(), its);  // at once, for what is under way; and again after what is in turn before
+  hand_errors_to(its);
   program_ = own_->get();
-  do_in_turn([this, its] {
-    release(std::exchange(errors_, its));
-    PMPI_Comm_set_errhandler(own_->get(), errors_);
-  });
 }
 
 Line* BackgroundLine::if_idle() { return is_idle() && line_ ? &*line_ : nullptr; }

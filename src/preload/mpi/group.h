@@ -40,10 +40,13 @@ class Unheard {
 /// The ranks of one communicator, ready for calls made one after the other.
 class Line {
  public:
-  /// Collective over `mpi`, which must outlive it. Messages go over `own`, by a lane of their own.
-  Line(MPI_Comm mpi, std::shared_ptr<OwnComm> own, int lane);
+  /// Collective over `mpi`, which must outlive it. Messages go over `own`, by a lane of their own. `program`: what the
+  /// errors of calls are those of, if not of `mpi`.
+  Line(MPI_Comm mpi, std::shared_ptr<OwnComm> own, int lane, const std::atomic<MPI_Comm>* program = nullptr);
   [[nodiscard]] Communicator& comm() { return comm_; }
   [[nodiscard]] MPI_Comm mpi() const { return mpi_; }
+  /// The communicator whose error handler is to hear of what goes wrong now.
+  [[nodiscard]] MPI_Comm program() const { return program_ != nullptr ? program_->load() : mpi_; }
   /// Rank 0's, when this was made: the name decides about rules, so it must be the same everywhere.
   [[nodiscard]] const std::string& name() const { return name_; }
   /// Whether an irregular call is not asked about, but left to MPI, and if so, counted; also in the report, where a
@@ -79,6 +82,7 @@ class Line {
 
  private:
   MPI_Comm mpi_;
+  const std::atomic<MPI_Comm>* program_;
   std::string name_;
   Communicator comm_;
   struct Irregular {
@@ -117,16 +121,14 @@ class BackgroundLine {
   void submit(Job job);
   /// Waits for what has been submitted. What is submitted from now on its caller does at once.
   void retire() { worker_.reset(); }
-  /// Errors of MPI's own from now on go where the program has them go now.
+  /// Errors of MPI's own, also of what is under way, go where the program has them go now.
   void renew_errors();
   /// The program frees its communicator while there are calls over it: their errors have this one's from now on.
   void outlive_program();
   /// As Group::revoke().
   void revoke(int (*mpi)(MPI_Comm)) { mpi(own_->get()); }
-  /// The program's communicator; when that has been freed, own().
+  /// The program's communicator; when that has been freed, Laconic's, which has its handler then.
   [[nodiscard]] MPI_Comm program() const { return program_; }
-  /// Laconic's: errors of calls go there, and on to the program's handlers.
-  [[nodiscard]] MPI_Comm own() const { return own_->get(); }
   /// The line, if all that was submitted is done and it is there; else null. It is the caller's until the next
   /// submit().
   Line* if_idle();
@@ -136,7 +138,7 @@ class BackgroundLine {
 
  private:
   void begin();
-  void do_in_turn(std::function<void()> work);
+  void hand_errors_to(MPI_Errhandler errors);
 
   std::atomic<MPI_Comm> program_;
   std::shared_ptr<OwnComm> own_;

@@ -75,7 +75,7 @@ int perform_later(Runtime& runtime, Line& line, const Pending& pending) noexcept
   try {
     if (is_known_plain(runtime, line, pending.call, pending.label)) return pending.plain(line.mpi());
   } catch (const std::exception& e) {
-    return runtime.raise(pending.call.comm, e.what());
+    return runtime.raise(line.program(), e.what());
   }
   return perform(runtime, line, pending.call, pending.label, pending.plain);
 }
@@ -143,20 +143,19 @@ void expect(const Bell& mine) {
   waiting.insert(mine.request);
 }
 
-void run_in_background(Runtime& runtime, const Pending& pending, Line* line, const std::string& why_none,
-                       const Bell& mine) {
+/// Over `line`, for `of`.
+void run_in_background(Runtime& runtime, const Pending& pending, const BackgroundLine& of, Line* line,
+                       const std::string& why_none, const Bell& mine) {
   error_of_meeting() = MPI_SUCCESS;  // nobody has heard of what happened to the line
-  const int code =
-      line == nullptr ? runtime.raise(pending.call.comm, why_none) : perform_later(runtime, *line, pending);
+  const int code = line == nullptr ? runtime.raise(of.program(), why_none) : perform_later(runtime, *line, pending);
   const std::lock_guard lock(waiting_mutex);  // what is not waiting can no longer be cancelled
   waiting.erase(mine.request);
   ring(mine.tag, code);
 }
 
 struct Persistent {
-  /// The call is over `own`: the program may free its communicator before the request.
   Persistent(Pending p, Bell b, const std::shared_ptr<OwnComm>& own)
-      : pending(std::move(p)), bell(b), line(std::exchange(pending.call.comm, own->get()), own) {}
+      : pending(std::move(p)), bell(b), line(pending.call.comm, own) {}
   Pending pending;
   Bell bell;
   BackgroundLine line;
@@ -176,7 +175,7 @@ auto find_persistent(MPI_Request request) {
 int perform(Runtime& runtime, Line& line, const Call& call, const std::string& label, const PlainCall& plain) {
   bool served = false;
   const std::string failure = failure_of([&] { with_room([&] { served = serve(runtime, line, call, label); }); });
-  if (!failure.empty()) return runtime.raise(call.comm, failure);
+  if (!failure.empty()) return runtime.raise(line.program(), failure);
   if (served) return MPI_SUCCESS;
   const auto by_mpi = [&] { return plain(line.mpi()); };
   return call.irregular ? line.timed(call, by_mpi) : by_mpi();
@@ -221,14 +220,13 @@ int begin(Runtime& runtime, Group& group, Call call, const PlainStart& now, cons
     }
     PlainCall plain = [start = keep(call)](MPI_Comm comm) { return to_the_end(start, comm); };
     const auto pending = std::make_shared<Pending>(Pending{call, std::move(plain), label});
-    pending->call.comm = line.own();  // the program may free its own before the call is done
     Bell mine(false);
     code = PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, mine.tag, bell, &mine.request);
     if (code != MPI_SUCCESS) return;
     *request = mine.request;
     expect(mine);
-    line.submit([&runtime, pending, mine](Line* on, const std::string& why_none) {
-      run_in_background(runtime, *pending, on, why_none, mine);
+    line.submit([&runtime, &line, pending, mine](Line* on, const std::string& why_none) {
+      run_in_background(runtime, *pending, line, on, why_none, mine);
     });
   });
   if (!failure.empty()) return runtime.raise(call.comm, failure);
@@ -277,7 +275,7 @@ int start_persistent(MPI_Request* request, int (*start)(MPI_Request*)) {
   if (code != MPI_SUCCESS || ours == nullptr) return code;
   expect(ours->bell);
   ours->line.submit([ours](Line* on, const std::string& why_none) {
-    run_in_background(*Runtime::get(), ours->pending, on, why_none, ours->bell);
+    run_in_background(*Runtime::get(), ours->pending, ours->line, on, why_none, ours->bell);
   });
   return MPI_SUCCESS;
 }
