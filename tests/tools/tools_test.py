@@ -219,7 +219,9 @@ class Tools(ToolTest):
 
     def test_a_lost_terminal_ends_what_was_started(self):
         calls = os.path.join(self.place, "calls")
-        self.script(os.path.join(self.stand_ins, "cluster"), f"echo $1 >>{calls}\n[[ $1 == up ]] || sleep 1\necho done >>{calls}\n")
+        told = os.path.join(self.place, "told")
+        self.script(os.path.join(self.stand_ins, "cluster"), f"echo $1 >>{calls}\n"
+                    f"while [[ $1 == down && -e {calls} && ! -e {told} ]]; do sleep 0.02; done\necho done >>{calls}\n")
         self.script(os.path.join(self.stand_ins, "run"), f"cd {self.place}\necho $$ >begins\nmv begins begun\nsleep 100\n")
         program = (f"import signal, sys; sys.path.insert(0, '{ROOT}/tools'); sys.dont_write_bytecode = True; import stacking\n"
                    "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # who runs tests under nohup ignores it
@@ -231,6 +233,7 @@ class Tools(ToolTest):
             run.send_signal(signal.SIGHUP)
             self.wait_for(calls, "down", run)
             run.send_signal(signal.SIGHUP)  # the kernel's after the shell's
+            self.write(told, "")
             self.assertEqual(run.wait(timeout=20), 129)
         with open(calls, encoding="utf-8") as f:
             self.assertEqual(f.read().split(), ["up", "done", "down", "done"])
@@ -239,11 +242,12 @@ class Tools(ToolTest):
 
     def wait_for(self, path, word, process):
         while True:
-            self.assertIsNone(process.poll())
+            ended = process.poll() is not None  # before the look: it may write and end between them
             if os.path.exists(path):
                 with open(path, encoding="utf-8") as f:
                     if word in f.read():
                         return
+            self.assertFalse(ended)
             time.sleep(0.02)
 
 
