@@ -94,10 +94,18 @@ IMAGES = {"codec": ["codec_speed.png", "codec_ratio.png"], "error": ["error_dens
 RARE = ["long_choice"]  # only where it is asked for
 
 
-def main():
+def wanted():
+    """The parts that the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", metavar="PART", nargs="*", choices=IMAGES)
-    parts = parser.parse_args().parts or [part for part in IMAGES if part not in RARE]
+    parser.add_argument("parts", metavar="PART", nargs="*")  # choices would refuse none at all
+    parts = parser.parse_args().parts
+    if strange := [part for part in parts if part not in IMAGES]:
+        parser.error(f"PART '{strange[0]}': want {', '.join(IMAGES)}")
+    return parts or [part for part in IMAGES if part not in RARE]
+
+
+def main():
+    parts = wanted()
     images = os.path.join(ROOT, "docs", "images")
     os.makedirs(images, exist_ok=True)
     for name in (name for part in parts for name in IMAGES[part]):

@@ -19,8 +19,16 @@ import types
 import unittest
 from unittest import mock
 
+sys.dont_write_bytecode = True  # beside the tools that are loaded
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CMAKE = ""
+
+
+def load(name):
+    loader = importlib.machinery.SourceFileLoader(name.removesuffix(".py"), os.path.join(ROOT, "tools", name))
+    tool = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(tool)
+    return tool
 
 
 class ToolTest(unittest.TestCase):
@@ -191,11 +199,17 @@ class Tools(ToolTest):
             (["demo", "/nonexistent"], "demo: no build in /nonexistent"),
             (["suites", "--build", "/nonexistent"], "suites: no build in /nonexistent"),
             (["bench", "--build", "/nonexistent", "--only", "codec"], "bench: no build in /nonexistent"),
-            (["bench_docs.py", "nonsense"], "PART: invalid choice: 'nonsense'"),
+            (["bench_docs.py", "nonsense"], "PART 'nonsense': want codec, "),
         ):
             with self.subTest(words):
                 self.assertIn(said, self.start(self.place, sys.executable, os.path.join(ROOT, "tools", words[0]), *words[1:],
                                                code=2 if "PART" in said else 1))
+
+    def test_parts_of_the_figures(self):
+        docs = load("bench_docs.py")
+        for words, parts in (([], [part for part in docs.IMAGES if part != "long_choice"]), (["long_choice", "codec"], ["long_choice", "codec"])):
+            with self.subTest(words), mock.patch.object(sys, "argv", ["bench_docs.py", *words]):
+                self.assertEqual(docs.wanted(), parts)
 
     def test_help(self):
         self.write(os.path.join(self.place, "modules/numpy.py"), "")  # may not be there
@@ -207,9 +221,7 @@ class Tools(ToolTest):
                 self.assertFalse(os.path.exists(os.path.join(self.place, "--help")))
 
     def test_suites_under_a_python_without_filters(self):
-        loader = importlib.machinery.SourceFileLoader("suites", os.path.join(ROOT, "tools/suites"))
-        suites = importlib.util.module_from_spec(importlib.util.spec_from_loader("suites", loader))
-        loader.exec_module(suites)
+        suites = load("suites")
         suites.OUT = self.place
         suites.PYTHON = os.path.join(self.stand_ins, "python")
         self.script(suites.PYTHON, f"[[ $1 != -c ]] || echo 1.0\ntar -C {self.place} -czf {self.place}/mpi4py-1.0.tar.gz stand-ins\n")
