@@ -146,14 +146,25 @@ class Tools(ToolTest):
         root = self.checkout()
         self.made(root)
         self.set_up(root)
-        with open(os.path.join(root, "build/setup.lock"), "w", encoding="utf-8") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        before = sorted(os.listdir(root)), os.listdir(os.path.join(root, "build"))
+        first = os.open(root, os.O_RDONLY)
+        try:
+            fcntl.flock(first, fcntl.LOCK_EX)
             second = subprocess.Popen([os.path.join(root, "tools/setup")], stdout=subprocess.PIPE, text=True, env=self.environment())
             self.addCleanup(second.stdout.close)
             self.addCleanup(second.kill)
             self.assertIn("another set-up is at work", second.stdout.readline())
+        finally:
+            os.close(first)
         self.assertEqual(second.stdout.read(), "setup: ready\n")
         self.assertEqual(second.wait(), 0)
+        self.assertEqual((sorted(os.listdir(root)), os.listdir(os.path.join(root, "build"))), before)
+
+    def test_set_up_where_folders_have_no_locks(self):
+        root = self.checkout()
+        self.made(root)
+        self.script(os.path.join(self.stand_ins, "flock"), "echo Bad file descriptor >&2; exit 65\n")
+        self.assertEqual(self.set_up(root), "setup: ready\n")
 
     def test_set_up_without_packages(self):
         root = self.checkout()
