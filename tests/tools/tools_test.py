@@ -320,6 +320,19 @@ class Cluster(ToolTest):
                 self.assertFalse(os.path.exists(self.state))
                 os.rmdir(os.path.join(self.stand_ins, name))
 
+    def test_what_was_being_made_when_it_ended_is_removed(self):
+        for command in ("link add", "netns add"):
+            for number, code in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
+                with self.subTest(command, number=number):
+                    ends = f"kill -{int(number)} $PPID; sleep 0.1"  # it is made all the same
+                    self.script(os.path.join(self.stand_ins, "ip"), f"""[[ "$1 $2" != "{command}" ]] || {{ {ends}; }}\n{IP}""")
+                    self.cluster("up", "1", "none", code=code)
+                    self.script(os.path.join(self.stand_ins, "ip"), IP)
+                    self.assertEqual(self.there() != [], code < 0)
+                    self.assertEqual(self.cluster("down"), "")
+                    self.assertEqual(self.there(), [])
+                    self.assertFalse(os.path.exists(self.state))
+
     def test_another_cluster_of_the_same_names_stays(self):
         self.cluster("up", "2", "1gbit")
         before = self.there()
@@ -344,6 +357,22 @@ class Cluster(ToolTest):
         self.assertEqual(self.cluster("hosts"), "x0\nx1\n")
         self.cluster("down")
         self.assertFalse(os.path.exists(self.state))
+
+    def test_two_that_begin_at_the_same_time(self):
+        self.script(os.path.join(self.stand_ins, "mkdir"), f"""/bin/mkdir "$@"\n[[ "$*" != *{self.state} ]] || echo 2 >{self.state}/count\n""")
+        said = self.cluster("up", "1", "none", code=3, NC_OWNER=str(os.getpid()))
+        self.assertRegex(said, "^tools/cluster: already up .*\n$")
+        self.assertEqual(os.listdir(self.state), ["count"])
+        self.assertEqual(self.cluster("down"), "", "though it was killed at its start")
+        self.assertFalse(os.path.exists(self.state))
+
+    def test_an_owner_that_ends_while_it_is_asked_for(self):
+        self.cluster("up", "1", "none")
+        self.write(os.path.join(self.state, "with"), "0\n")  # can be sent signals, as our group, and is not in /proc
+        said = self.cluster("up", "1", "none", code=3)
+        self.assertRegex(said, f"^tools/cluster: already up .* NC_STATE={self.state} tools/cluster down removes it\n$")
+        self.write(os.path.join(self.state, "with"), "")  # about to be written
+        self.assertIn("already up", self.cluster("up", "1", "none", code=3))
 
     def test_a_second_demo_leaves_the_cluster_of_the_first(self):
         program = (f"import os, sys; sys.path.insert(0, '{ROOT}/tools'); sys.dont_write_bytecode = True; os.geteuid = lambda: 0\n"
