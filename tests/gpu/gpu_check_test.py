@@ -185,11 +185,13 @@ loader.exec_module(tool)
 tool.CLUSTER = sys.argv.pop(1)
 tool.no_cluster = lambda: None
 sys.exit(tool.main())"""
-        for sent, statuses in ((signal.SIGTERM, (143,)), (signal.SIGHUP, (129,)), (signal.SIGINT, (130, -signal.SIGINT))):
-            with self.subTest(sent), tempfile.TemporaryDirectory() as folder:
+        for sent, statuses, during in ((signal.SIGTERM, (143,), "gpu"), (signal.SIGHUP, (129,), "gpu"), (signal.SIGINT, (130, -signal.SIGINT), "gpu"),
+                                       (signal.SIGTERM, (143,), "up")):
+            with self.subTest(sent, during=during), tempfile.TemporaryDirectory() as folder:
                 put(folder, "nvidia-smi", "echo 'NVIDIA H100 80GB HBM3, 580.65.06'")
                 put(folder, "bin/nccl_bench", "")
-                put(folder, "cluster", 'cd "$(dirname "$0")"; echo "$1" >>calls; [ "$1" != gpu ] || { echo $$ >pid; mv pid begun; sleep 100; }')
+                put(folder, "cluster", 'cd "$(dirname "$0")"; echo "$1" $NC_OWNER >>calls; '
+                    f'[ "$1" != {during} ] || {{ echo $$ >pid; mv pid begun; exec sleep 100; }}')
                 with tarfile.open(os.path.join(folder, "all.tar.xz"), "w:xz") as archive:
                     archive.add(os.path.join(folder, "bin"), "bin")
                     archive.addfile(tarfile.TarInfo("cuda"))
@@ -201,9 +203,10 @@ sys.exit(tool.main())"""
                     self.assertIsNone(check.poll())
                     time.sleep(0.05)
                 check.send_signal(sent)
+                ours = str(check.pid)
                 self.assertIn(check.wait(timeout=20), statuses)
                 with open(os.path.join(folder, "calls"), encoding="utf-8") as f:
-                    self.assertEqual(f.read().split(), ["up", "gpu", "down"])
+                    self.assertEqual(f.read().split(), ["up", ours, *(["gpu"] if during == "gpu" else []), "down", ours], "not somebody else's")
                 with open(os.path.join(folder, "begun"), encoding="utf-8") as f, self.assertRaises(ProcessLookupError):
                     os.kill(int(f.read()), 0)
 
