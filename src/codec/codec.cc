@@ -37,6 +37,7 @@ Grid rounded_down(const Codec& codec, Grid grid, Extents extents) {
                                        "; ask for at most " + as_ratio(most));
   }
   grid.step = std::floor(grid.step / rates.unit) * rates.unit;
+  grid.qbits = 0;  // nothing is beyond these
   return grid;
 }
 
@@ -80,12 +81,15 @@ Grid grid_for(const Codec& codec, const Grid& grid, Extents extents) {
   return codec.promise() == Promise::lossless ? Grid{.dtype = grid.dtype} : grid;
 }
 
-Grid rate_grid(DType dtype, double ratio) {
+Grid rate_grid(DType dtype, double ratio, BeyondRatio beyond) {
   const double bits = 8 * static_cast<double>(size_of(dtype));
   if (!(ratio >= 1 && ratio <= bits))
     throw Error(Code::invalid_argument, "bound: a ratio of " + as_ratio(ratio) + " for " + std::string(name_of(dtype)) +
                                             " is not between 1 and " + std::to_string(static_cast<int>(bits)));
-  return {.dtype = dtype, .step = bits / ratio, .bound = std::numeric_limits<double>::infinity(), .qbits = 0};
+  return {.dtype = dtype,
+          .step = bits / ratio,
+          .bound = std::numeric_limits<double>::infinity(),
+          .qbits = beyond == BeyondRatio::refused ? 0 : 1};
 }
 
 Grid grid_for(const Codec& codec, DType dtype, const Bound& bound, const Range& range, Extents extents) {

@@ -147,8 +147,15 @@ void require_dtype(const Codec& codec, DType dtype);
 /// its frames are then on the finest that keeps the ratio (rate_control.h).
 Grid grid_for(const Codec& codec, const Grid& grid, Extents extents = {});
 
+/// What becomes of data that no bound brings to a ratio.
+enum class BeyondRatio { refused, lossless };
+
 /// A ratio in place of a bound: step holds the bits per value, and the bound is infinite.
-Grid rate_grid(DType dtype, double ratio);
+Grid rate_grid(DType dtype, double ratio, BeyondRatio beyond = BeyondRatio::refused);
+/// Of one of these.
+inline BeyondRatio beyond_ratio_of(const Grid& rate) {
+  return rate.qbits == 0 ? BeyondRatio::refused : BeyondRatio::lossless;
+}
 
 /// From what a user asks for to what a codec is given, for values of this range. Throws Error(unsupported) for a bound
 /// that the codec has no use for, saying which kind would do.

@@ -119,7 +119,8 @@ std::optional<int> refined(const Sizes& sizes, double most_bytes, Bracket b, int
 
 }  // namespace
 
-Grid grid_within_bytes(const Codec& codec, ConstArray x, Extents extents, std::size_t most_bytes, int threads) {
+Grid grid_within_bytes(const Codec& codec, ConstArray x, Extents extents, std::size_t most_bytes, int threads,
+                       BeyondRatio beyond) {
   const Range range = scan(x, threads);
   const auto most = static_cast<double>(most_bytes);
   const Sizes all(codec, x, extents, range.max_abs(), threads);
@@ -129,7 +130,6 @@ Grid grid_within_bytes(const Codec& codec, ConstArray x, Extents extents, std::s
   if (x.count <= 2 * sample_chunks * chunk) {
     if (all.on(lossless) <= most) return lossless;
     found = bisected(all, most, bounds);
-    if (!found && x.count < chunk) return lossless;
   } else {
     const std::vector<std::uint8_t> chunks = sample_of(x);
     const ConstArray part{chunks.data(), sample_chunks * chunk, x.dtype};
@@ -140,6 +140,7 @@ Grid grid_within_bytes(const Codec& codec, ConstArray x, Extents extents, std::s
     if (!found && all.on(lossless) <= most) return lossless;
   }
   if (found) return all.grid(*found);
+  if (x.count < chunk || beyond == BeyondRatio::lossless) return lossless;
   std::string beside =
       range.non_finite == 0 ? "" : " (" + std::to_string(range.non_finite) + " are NaN or infinite, which are kept)";
   if (std::ldexp(1.0, step_exponents(x.dtype).most) < range.max_abs()) beside += " (some lie beyond the largest step)";

@@ -192,7 +192,7 @@ Budget budget_movement(DType dtype, const Bound& bound, const Range& range) {
 Budget budget_movement(const Codec& codec, int encodings, DType dtype, const Bound& bound, const Range& range) {
   Budget b;
   if (keeps_ratio(codec, dtype, bound)) {
-    b.grid = rate_grid(dtype, bound.value);
+    b.grid = rate_grid(dtype, bound.value, BeyondRatio::lossless);
     b.route = Route::on_grid;
     b.operand_bound = b.result_bound = std::numeric_limits<double>::infinity();
   } else if (codec.promise() == Promise::lossless) {
@@ -219,7 +219,7 @@ Budget budget_stepwise(const Codec& codec, int encodings, Op op, DType dtype, co
   b.route = Route::stepwise;
   b.result_bound = std::numeric_limits<double>::infinity();
   if (keeps_ratio(codec, dtype, bound)) {
-    b.grid = rate_grid(dtype, bound.value);
+    b.grid = rate_grid(dtype, bound.value, BeyondRatio::lossless);
     b.operand_bound = b.result_bound;
     return b;
   }

@@ -239,7 +239,8 @@ std::size_t encode_with(const Codec& codec, ConstArray x, const Grid& grid, MutB
   if (codec.promise() == Promise::bounded && std::isinf(own.bound)) {
     const auto bytes = static_cast<std::size_t>(own.step / 8 * static_cast<double>(x.count));
     // Of a few hundred bytes the header is not held against them.
-    own = grid_within_bytes(codec, x, extents, bytes < 4 * header_bytes ? bytes : bytes - header_bytes, threads);
+    own = grid_within_bytes(codec, x, extents, bytes < 4 * header_bytes ? bytes : bytes - header_bytes, threads,
+                            beyond_ratio_of(own));
   }
   Summing writing;
   const std::size_t n = header_bytes + write(own, payload_of(out), writing);
