@@ -43,8 +43,9 @@ std::size_t sum_capacity(DType dtype, std::size_t count, std::size_t chunk_bytes
 std::size_t encode(ConstArray x, const Grid& grid, MutBytes out, int threads = 1);
 
 /// The same by another codec. Its frame's grid is grid_for(codec, grid); where that is a ratio's (rate_grid()) and the
-/// codec keeps bounds, the finest whose payload keeps the ratio. Throws Error(unsupported) for a dtype or grid that it
-/// does not take, a ratio that cannot be kept, and where the codec was not built in.
+/// codec keeps bounds, the finest whose payload keeps the ratio; where none does, what beyond_ratio_of() says. Throws
+/// Error(unsupported) for a dtype or grid that it does not take, a ratio that cannot be kept, and where the codec was
+/// not built in.
 std::size_t encode(const Codec& codec, ConstArray x, const Grid& grid, MutBytes out, int threads = 1,
                    Extents extents = {});
 
