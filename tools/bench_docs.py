@@ -131,4 +131,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except FileNotFoundError as e:
+        sys.exit(f"bench_docs: no {e.filename}: tools/bench --only PART makes what is read here")
