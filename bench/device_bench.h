@@ -172,7 +172,8 @@ inline std::size_t violations(const Case& c, const float* y, double bound) {
   std::size_t found = 0;
   for (std::size_t i = 0; i < got.size(); ++i) {
     const double exact = c.exact(i);
-    const double ulp = std::abs(std::nextafter(static_cast<float>(exact), INFINITY) - static_cast<float>(exact));
+    const float size = std::max(std::abs(static_cast<float>(exact)), std::abs(got[i]));
+    const double ulp = std::nextafter(size, INFINITY) - size;
     if (!(std::abs(got[i] - exact) <= bound + ulp / 2)) ++found;
   }
   return found;

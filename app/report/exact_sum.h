@@ -1,8 +1,10 @@
 // Sums that results are held against: to about twice the digits of long double, so that what is correctly rounded is
-// never found on the other side of the middle between two values. Source of the summation: Dekker, as core/two_sum.h.
+// never found on the other side of the middle between two values.
 #pragma once
 
 #include <cmath>
+
+#include "core/two_sum.h"
 
 namespace laconic::app {
 
@@ -12,10 +14,9 @@ class ExactSum {
   explicit ExactSum(long double v) : high_(v) {}
 
   void add(long double v) {
-    const long double sum = high_ + v;
-    const bool ordered = std::fabs(high_) >= std::fabs(v);
-    low_ += (ordered ? v : high_) - (sum - (ordered ? high_ : v));
+    const auto [sum, rest] = two_sum(high_, v);
     high_ = sum;
+    low_ += rest;
   }
   void divide(int n) {
     const long double quotient = high_ / static_cast<long double>(n);

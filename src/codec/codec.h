@@ -150,7 +150,7 @@ Grid grid_for(const Codec& codec, const Grid& grid, Extents extents = {});
 /// What becomes of data that no bound brings to a ratio.
 enum class BeyondRatio { refused, lossless };
 
-/// A ratio in place of a bound: step holds the bits per value, and the bound is infinite.
+/// A ratio in place of a bound: step holds the bits per value, qbits what is beyond, and the bound is infinite.
 Grid rate_grid(DType dtype, double ratio, BeyondRatio beyond = BeyondRatio::refused);
 /// Of one of these.
 inline BeyondRatio beyond_ratio_of(const Grid& rate) {
